@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/penstock-io/penstock/message"
+)
+
+// Errors of a store. All of them can be asked for with errors.Is.
+var (
+	// ErrFull means that the store is at its configured bound.
+	ErrFull = errors.New("store: full")
+	// ErrClosed means that the store or writer has been closed.
+	ErrClosed = errors.New("store: closed")
+	// ErrNotFound means that an op names an item that is not in the store.
+	ErrNotFound = errors.New("store: no such item")
+)
+
+// Seq is the place of an item in the store's order. The inbox and the outbox
+// count apart; both start at 1.
+type Seq int64
+
+// State is where an item stands.
+type State uint8
+
+// States. Inbox items are pending, done or dead; outbox items are pending,
+// sending, sent (done) or dead.
+const (
+	StateNew     State = iota // not in the store before
+	StatePending              // waiting for its turn or its next attempt
+	StateSending              // an attempt was begun and not settled
+	StateDone                 // handled, or sent
+	StateDead                 // dead letter
+)
+
+var stateNames = [...]string{"new", "pending", "sending", "done", "dead"}
+
+// String gives the word used in listings and metrics.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// Op is one change. The concrete types are the pointers in this package.
+type Op interface {
+	// Result is the op's own outcome, valid after Commit returned nil: nil, or
+	// an error that concerns this op alone and left nothing behind (ErrFull,
+	// ErrNotFound, a message that cannot be encoded).
+	Result() error
+	setResult(error)
+}
+
+// Outcome is the part that all ops share. It is written by the store.
+type Outcome struct{ err error }
+
+// Result implements Op.
+func (o *Outcome) Result() error { return o.err }
+
+func (o *Outcome) setResult(err error) { o.err = err }
+
+// Fail records the outcome of an op that the store could not apply. Only
+// stores call it, before Commit returns.
+func Fail(op Op, err error) { op.setResult(err) }
+
+// Append puts a message into the inbox. Bury, when not empty, puts it among the
+// dead letters at once, with that reason.
+//
+// Filled by the store: Seq is the item's number (of the first copy, if State is
+// not StateNew); State is StateNew, or where the first copy stands.
+type Append struct {
+	Outcome
+	Message *message.Inbound
+	Bury    string
+
+	Seq   Seq
+	State State
+}
+
+// Finish marks an inbox item done and puts the replies into the outbox, in
+// order, in the same transaction. Filled by the store: ReplySeqs, one for each.
+type Finish struct {
+	Outcome
+	Seq     Seq
+	Replies []message.Outbound
+
+	ReplySeqs []Seq
+}
+
+// Postpone records a failed attempt of an inbox item that will run again at At.
+// Attempts is the number of tries so far.
+type Postpone struct {
+	Outcome
+	Seq      Seq
+	Attempts int
+	At       time.Time
+	Reason   string
+}
+
+// Bury moves an inbox item to the dead letters.
+type Bury struct {
+	Outcome
+	Seq      Seq
+	Attempts int
+	Reason   string
+}
+
+// Add puts replies into the outbox that no message asked for. A reply whose ID is
+// already known is not added again. Filled by the store: Seqs, one for each.
+type Add struct {
+	Outcome
+	Replies []message.Outbound
+
+	Seqs []Seq
+}
+
+// Begin records that an attempt to send is about to be made. It is committed
+// before the request leaves.
+type Begin struct {
+	Outcome
+	Seq      Seq
+	Attempts int // including this one
+}
+
+// Sent marks an outbox item as taken by the platform.
+type Sent struct {
+	Outcome
+	Seq     Seq
+	Receipt message.Receipt
+}
+
+// Again records a failed attempt of an outbox item that will be repeated at At.
+type Again struct {
+	Outcome
+	Seq      Seq
+	Attempts int
+	At       time.Time
+	Reason   string
+}
+
+// Discard moves an outbox item to the dead letters.
+type Discard struct {
+	Outcome
+	Seq      Seq
+	Attempts int
+	Reason   string
+}
+
+// Pending is an inbox item that is neither done nor dead.
+type Pending struct {
+	Seq      Seq
+	Message  *message.Inbound
+	Attempts int
+	At       time.Time // not to run before, zero when it never failed
+}
+
+// Outgoing is an outbox item that is neither sent nor dead.
+type Outgoing struct {
+	Seq      Seq
+	Reply    message.Outbound
+	State    State // StatePending or StateSending
+	Attempts int
+	At       time.Time
+}
+
+// Dead is a dead letter; exactly one of Message and Reply is set.
+type Dead struct {
+	Seq      Seq
+	Message  *message.Inbound
+	Reply    *message.Outbound
+	Attempts int
+	At       time.Time
+	Reason   string
+}
+
+// Head is what a scheduler needs to know of an item it has not loaded.
+type Head struct {
+	Seq          Seq
+	Installation message.InstallationID
+	Conversation message.ConversationID
+}
+
+// Counts are the numbers of items by state. Done counts since the store opened.
+type Counts struct {
+	Inbox, Outbox, DeadInbox, DeadOutbox, Done, Sent int64
+}
+
+// Store keeps items. Commit is called by one goroutine at a time, the [Writer];
+// the reading methods may be called from any number beside it and see whole
+// transactions only.
+type Store interface {
+	// Commit applies ops in order as one transaction. On an error nothing of the
+	// group holds and the same ops may be committed again.
+	Commit(ctx context.Context, ops []Op) error
+	// InboxHeads lists pending inbox items with numbers above after, in order, at
+	// most limit of them.
+	InboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
+	// OutboxHeads does the same for the outbox.
+	OutboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
+	// LoadInbox reads one pending item; ErrNotFound if it is done, dead or unknown.
+	LoadInbox(ctx context.Context, seq Seq) (Pending, error)
+	// LoadOutbox reads one unsent item; ErrNotFound if it is sent, dead or unknown.
+	LoadOutbox(ctx context.Context, seq Seq) (Outgoing, error)
+	// DeadLetters lists dead letters, newest first, at most limit of them.
+	DeadLetters(ctx context.Context, limit int) ([]Dead, error)
+	// Counts gives the numbers of items.
+	Counts(ctx context.Context) (Counts, error)
+	// Close releases what the store holds. Calls after it return ErrClosed.
+	Close() error
+}
