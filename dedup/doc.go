@@ -13,6 +13,8 @@
 //   - a committed id is [Seen] for Config.Window, exactly, unless more than
 //     Config.Max ids were committed in that time: then the oldest are forgotten,
 //     and counted;
+//   - an id is kept as a fingerprint of 128 bits: it costs the same whatever it is
+//     made of, and keeps nothing of the caller's alive;
 //   - there is no goroutine and no timer: each call clears a few expired ids, so
 //     no call pays for a long silence.
 //
