@@ -1,0 +1,105 @@
+package jsonscan
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// slack is how far past the end of a text a copy by words may write.
+const slack = 8
+
+// plainEscapes holds what a backslash and a byte stand for, 0 if nothing.
+var plainEscapes = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// appendString appends the text of the well-formed inside of a string. wide says
+// that it has bytes outside ASCII.
+func appendString(dst []byte, s string, wide bool) []byte {
+	start := len(dst)
+	dst = appendUnescaped(dst, s)
+	if wide && !utf8.Valid(dst[start:]) {
+		bad := string(dst[start:])
+		dst = dst[:start]
+		for _, r := range bad {
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// appendUnescaped copies words of eight bytes, also when only the first few are
+// wanted: what was written too much is written over next.
+func appendUnescaped(dst []byte, s string) []byte {
+	dst = slices.Grow(dst, len(s)+slack)
+	buf, n, i := dst[:cap(dst)], len(dst), 0
+	for i+8 <= len(s) {
+		w := load(s, i)
+		binary.LittleEndian.PutUint64(buf[n:], w)
+		slash := w ^ ones*'\\'
+		m := (slash - ones) &^ slash & highs
+		if m == 0 {
+			i, n = i+8, n+8
+			continue
+		}
+		plain := bits.TrailingZeros64(m) >> 3
+		i, n = i+plain, n+plain
+		var used, wrote int
+		used, wrote = unescapeOne(buf[n:], s[i:])
+		i, n = i+used, n+wrote
+	}
+	for i < len(s) {
+		if s[i] != '\\' {
+			buf[n] = s[i]
+			i, n = i+1, n+1
+			continue
+		}
+		used, wrote := unescapeOne(buf[n:], s[i:])
+		i, n = i+used, n+wrote
+	}
+	return buf[:n]
+}
+
+// unescapeOne writes what the escape at the start of s stands for.
+func unescapeOne(buf []byte, s string) (used, wrote int) {
+	if s[1] != 'u' {
+		buf[0] = plainEscapes[s[1]]
+		return 2, 1
+	}
+	r, used := hex4(s, 2), 6
+	if utf16.IsSurrogate(r) {
+		pair := rune(utf8.RuneError)
+		if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+			pair = utf16.DecodeRune(r, hex4(s, 8))
+		}
+		if r = pair; r != utf8.RuneError {
+			used = 12
+		}
+	}
+	return used, utf8.EncodeRune(buf, r)
+}
+
+// hex4 reads four hexadecimal digits; it gives -1 if there are not as many.
+func hex4(s string, i int) rune {
+	if i+4 > len(s) {
+		return -1
+	}
+	var r rune
+	for _, c := range []byte(s[i : i+4]) {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
