@@ -17,6 +17,9 @@ var (
 	ErrClosed = errors.New("store: closed")
 	// ErrNotFound means that an op names an item that is not in the store.
 	ErrNotFound = errors.New("store: no such item")
+	// ErrInvalid means that an op cannot be applied whatever the store holds: an
+	// append without a message, or something that cannot be encoded.
+	ErrInvalid = errors.New("store: invalid op")
 )
 
 // Seq is the place of an item in the store's order. The inbox and the outbox
@@ -50,7 +53,7 @@ func (s State) String() string {
 type Op interface {
 	// Result is the op's own outcome, valid after Commit returned nil: nil, or
 	// an error that concerns this op alone and left nothing behind (ErrFull,
-	// ErrNotFound, a message that cannot be encoded).
+	// ErrNotFound, ErrInvalid).
 	Result() error
 	setResult(error)
 }
@@ -63,12 +66,18 @@ func (o *Outcome) Result() error { return o.err }
 
 func (o *Outcome) setResult(err error) { o.err = err }
 
-// Fail records the outcome of an op that the store could not apply. Only
-// stores call it, before Commit returns.
+// Fail records the outcome of an op: why the store could not apply it, or nil,
+// which takes back what an earlier commit left there. Only stores call it, for
+// each op, before Commit returns.
 func Fail(op Op, err error) { op.setResult(err) }
 
 // Append puts a message into the inbox. Bury, when not empty, puts it among the
-// dead letters at once, with that reason.
+// dead letters at once, with that reason. A message without an ID is never a
+// duplicate of another.
+//
+// An append over the store's bound fails with ErrFull, except that a duplicate is
+// a duplicate and a buried one never fills the inbox. Such an append has not
+// been seen: its message may be appended again, and it takes no number.
 //
 // Filled by the store: Seq is the item's number (of the first copy, if State is
 // not StateNew); State is StateNew, or where the first copy stands.
@@ -82,7 +91,9 @@ type Append struct {
 }
 
 // Finish marks an inbox item done and puts the replies into the outbox, in
-// order, in the same transaction. Filled by the store: ReplySeqs, one for each.
+// order, in the same transaction. A reply whose ID is already known is not added
+// again, as with Add. The store's bound does not stop it: what was taken in can
+// always be answered. Filled by the store: ReplySeqs, one for each.
 type Finish struct {
 	Outcome
 	Seq     Seq
@@ -109,8 +120,11 @@ type Bury struct {
 	Reason   string
 }
 
-// Add puts replies into the outbox that no message asked for. A reply whose ID is
-// already known is not added again. Filled by the store: Seqs, one for each.
+// Add puts replies into the outbox that no message asked for: all of them, or with
+// ErrFull none. A reply whose ID is already known in its installation, also one
+// that was sent or buried inside the dedup window, is not added again; one
+// without an ID never is known. Filled by the store: Seqs, one for each, that of
+// the first copy for a known one.
 type Add struct {
 	Outcome
 	Replies []message.Outbound
@@ -167,7 +181,8 @@ type Outgoing struct {
 	At       time.Time
 }
 
-// Dead is a dead letter; exactly one of Message and Reply is set.
+// Dead is a dead letter; exactly one of Message and Reply is set. Seq is its number
+// in the inbox or the outbox, At is when it was buried.
 type Dead struct {
 	Seq      Seq
 	Message  *message.Inbound
@@ -184,31 +199,39 @@ type Head struct {
 	Conversation message.ConversationID
 }
 
-// Counts are the numbers of items by state. Done counts since the store opened.
+// Counts are the numbers of items by state. Done and Sent count since the store
+// opened, the others what it holds.
 type Counts struct {
 	Inbox, Outbox, DeadInbox, DeadOutbox, Done, Sent int64
+	// LastInbox and LastOutbox are the highest numbers given so far, 0 before the
+	// first.
+	LastInbox, LastOutbox Seq
 }
 
 // Store keeps items. Commit is called by one goroutine at a time, the [Writer];
 // the reading methods may be called from any number beside it and see whole
 // transactions only.
 type Store interface {
-	// Commit applies ops in order as one transaction. On an error nothing of the
-	// group holds and the same ops may be committed again.
+	// Commit applies ops in order as one transaction, each on what the ones before
+	// it left. On an error nothing of the group holds and the same ops may be
+	// committed again. It fails at once when ctx is done, and gives up when ctx
+	// ends while it waits. What it was given of messages and replies it may keep.
 	Commit(ctx context.Context, ops []Op) error
 	// InboxHeads lists pending inbox items with numbers above after, in order, at
-	// most limit of them.
+	// most limit of them. One whose time has not come is pending.
 	InboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
-	// OutboxHeads does the same for the outbox.
+	// OutboxHeads does the same for outbox items that are pending or sending.
 	OutboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
 	// LoadInbox reads one pending item; ErrNotFound if it is done, dead or unknown.
 	LoadInbox(ctx context.Context, seq Seq) (Pending, error)
 	// LoadOutbox reads one unsent item; ErrNotFound if it is sent, dead or unknown.
 	LoadOutbox(ctx context.Context, seq Seq) (Outgoing, error)
-	// DeadLetters lists dead letters, newest first, at most limit of them.
+	// DeadLetters lists dead letters, the last one buried first, at most limit of
+	// them.
 	DeadLetters(ctx context.Context, limit int) ([]Dead, error)
 	// Counts gives the numbers of items.
 	Counts(ctx context.Context) (Counts, error)
-	// Close releases what the store holds. Calls after it return ErrClosed.
+	// Close releases what the store holds. Calls after it return ErrClosed, except
+	// that Close does nothing again.
 	Close() error
 }
