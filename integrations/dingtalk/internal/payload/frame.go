@@ -2,9 +2,10 @@ package payload
 
 import (
 	"errors"
-	"time"
+	"strings"
+	"sync"
 
-	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/internal/jsonscan"
 )
 
 // Frame types.
@@ -29,7 +30,8 @@ const (
 var ErrNotFrame = errors.New("not a frame")
 
 // Frame is a decoded envelope. All strings are copies: the bytes it was read
-// from may be used again. Fields that were missing or odd are zero.
+// from may be used again. Fields that were missing or odd are zero. The strings
+// share one piece of memory, so each of them keeps all of Data in memory.
 type Frame struct {
 	Type        string
 	Topic       string
@@ -47,13 +49,161 @@ type Frame struct {
 
 // DecodeFrame reads an envelope. The only error is ErrNotFrame.
 func DecodeFrame(b []byte) (Frame, error) {
-	return Frame{}, ErrNotFrame
+	// The view ends with this function: what leaves it is a number or a copy.
+	e, err := readEnvelope(jsonscan.View(b))
+	if err != nil {
+		return Frame{}, ErrNotFrame
+	}
+	return e.frame(), nil
 }
 
-// Inbound turns a CALLBACK or EVENT frame of a known topic into a message. A
-// payload that cannot be handled gives a message that holds what could be read,
-// with the reason as defect ("not_json", "no_conversation", ...); defect is empty
-// otherwise.
-func Inbound(f *Frame, inst message.InstallationID, now time.Time) (m *message.Inbound, defect string) {
-	return nil, "not_json"
+// envelope holds the pieces of a frame where they stand in its text.
+type envelope struct {
+	kind, topic, messageID          jsonscan.Value
+	eventID, eventType, eventCorpID jsonscan.Value
+	bornTime, sentAt, data          jsonscan.Value
+}
+
+func readEnvelope(text string) (envelope, error) {
+	var e envelope
+	m := jsonscan.ReadObject(text)
+	for m.Next() {
+		switch m.Key() {
+		case "type":
+			e.kind = m.Value()
+		case "headers", "header": // both spellings are documented
+			e.readHeaders(m.Value())
+		case "data":
+			e.data = m.Value()
+		case "time":
+			if !e.sentAt.Exists() {
+				e.sentAt = m.Value()
+			}
+		}
+	}
+	return e, m.Err()
+}
+
+func (e *envelope) readHeaders(v jsonscan.Value) {
+	for m := v.Members(); m.Next(); {
+		switch m.Key() {
+		case "topic":
+			e.topic = m.Value()
+		case "messageId":
+			e.messageID = m.Value()
+		case "time":
+			e.sentAt = m.Value()
+		case "eventId":
+			e.eventID = m.Value()
+		case "eventType":
+			e.eventType = m.Value()
+		case "eventCorpId":
+			e.eventCorpID = m.Value()
+		case "eventBornTime":
+			e.bornTime = m.Value()
+		}
+	}
+}
+
+// frame copies the pieces: all into one buffer, and that into one string.
+func (e *envelope) frame() Frame {
+	var f Frame
+	f.BornTime, _ = e.bornTime.Int()
+	f.SentAt, _ = e.sentAt.Int()
+	fields := [...]struct {
+		to   *string
+		from jsonscan.Value
+	}{
+		{&f.MessageID, e.messageID},
+		{&f.EventID, e.eventID},
+		{&f.EventType, e.eventType},
+		{&f.EventCorpID, e.eventCorpID},
+		{&f.Type, e.kind},
+		{&f.Topic, e.topic},
+	}
+	p := packs.Get().(*pack)
+	defer p.release()
+	p.buf = appendData(p.buf[:0], e.data)
+	ends := [len(fields) + 1]int{len(p.buf)}
+	for i, field := range fields {
+		if *field.to = known(field.from); *field.to == "" {
+			p.buf = field.from.AppendText(p.buf)
+		}
+		ends[i+1] = len(p.buf)
+	}
+	all := string(p.buf)
+	f.Data = all[:ends[0]]
+	for i, field := range fields {
+		if ends[i] < ends[i+1] {
+			*field.to = all[ends[i]:ends[i+1]]
+		}
+	}
+	return f
+}
+
+// appendData appends the inner document. A value that is no string is one as it
+// stands.
+func appendData(dst []byte, v jsonscan.Value) []byte {
+	switch v.Kind() {
+	case jsonscan.String:
+		return v.AppendText(dst)
+	case jsonscan.Invalid, jsonscan.Null:
+		return dst
+	default:
+		return append(dst, v.Raw()...)
+	}
+}
+
+// known gives the constant for a word that most frames hold, so that it needs no
+// memory of its own; it is empty for any other text.
+func known(v jsonscan.Value) string {
+	word, _ := strings.CutPrefix(strings.TrimSuffix(v.Raw(), `"`), `"`)
+	switch word {
+	case TypeCallback:
+		return TypeCallback
+	case TopicRobot:
+		return TopicRobot
+	case TypeEvent:
+		return TypeEvent
+	case TypeSystem:
+		return TypeSystem
+	case TopicPing:
+		return TopicPing
+	case TopicCard:
+		return TopicCard
+	default:
+		return ""
+	}
+}
+
+// maxPack bounds the buffers that are kept for the next frame.
+const maxPack = 64 << 10
+
+// pack is a buffer to put a frame's strings together in.
+type pack struct{ buf []byte }
+
+var packs = sync.Pool{New: func() any { return &pack{buf: make([]byte, 0, 4<<10)} }}
+
+func (p *pack) release() {
+	if cap(p.buf) <= maxPack {
+		packs.Put(p)
+	}
+}
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 200
+
+// DisconnectReason gives the reason that the data of a disconnect frame holds, cut
+// to a length that suits a log line. It is empty if there is none.
+func DisconnectReason(data string) string {
+	reason := ""
+	for m := jsonscan.ReadObject(data); m.Next(); {
+		if m.Key() == "reason" {
+			reason = m.Value().Text()
+		}
+	}
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return strings.Clone(reason)
 }
