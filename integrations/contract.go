@@ -36,6 +36,16 @@ type Intake interface {
 	Retire(within time.Duration)
 }
 
+// Opened tells the core that the handshake of a session is over, ahead of Live,
+// for a platform that may stay silent for long after it. Other sessions that wait
+// for their turn to open then need not wait for the first frame. Calling it is
+// never required, and an Intake that has no use for it is left alone.
+func Opened(in Intake) {
+	if o, ok := in.(interface{ Opened() }); ok {
+		o.Opened()
+	}
+}
+
 // Sender sends replies of one installation. All methods may be called from any
 // number of goroutines.
 type Sender interface {
@@ -63,7 +73,10 @@ const (
 	Refused              // credentials or configuration are wrong: park
 )
 
-var whyNames = [...]string{"lost", "stopped", "asked", "limited", "displaced", "stale", "refused"}
+// whyCount is how many ends there are.
+const whyCount = int(Refused) + 1
+
+var whyNames = [whyCount]string{"lost", "stopped", "asked", "limited", "displaced", "stale", "refused"}
 
 // String gives the word used in logs and metrics.
 func (w Why) String() string {

@@ -81,7 +81,8 @@ func TestDelayFollowsRand(t *testing.T) {
 		{"full, middle at the ceiling", full(0.5), 7, 45 * s},
 		{
 			"full, least above the ceiling",
-			backoff.Policy{Jitter: backoff.Full, Max: s, Least: 9 * s, Rand: at(0)}, 1, s,
+			backoff.Policy{Jitter: backoff.Full, Max: s, Least: 9 * s, Rand: at(0)},
+			1, s,
 		},
 		{"proportional, low", near(0, 0), 1, 800 * time.Millisecond},
 		{"proportional, middle", near(0.5, 0), 1, s},
