@@ -1,0 +1,116 @@
+package app
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock-io/penstock/integrations"
+	"github.com/penstock-io/penstock/integrations/dingtalk"
+	"github.com/penstock-io/penstock/internal/config"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/store/memory"
+)
+
+// platformDingTalk is the name of the platform in the configuration.
+const platformDingTalk = message.Platform("dingtalk")
+
+func (a *App) buildPlatforms() (err error) {
+	a.pacer, err = integrations.NewPacer(integrations.PacerConfig{Rate: a.cfg.Reconnect.PerSecond})
+	if err != nil {
+		return err
+	}
+	return a.registry.Register(platformDingTalk, a.openDingTalk)
+}
+
+func (a *App) openDingTalk(id message.InstallationID, settings any) (integrations.Driver, error) {
+	in, ok := settings.(config.Installation)
+	if !ok {
+		return integrations.Driver{}, fmt.Errorf("settings are a %T", settings)
+	}
+	cfg := dingtalkConfig(in)
+	cfg.Logger = a.log.With("installation", string(id))
+	return dingtalk.Open(cfg)
+}
+
+func dingtalkConfig(in config.Installation) dingtalk.Config {
+	return dingtalk.Config{
+		Installation: message.InstallationID(in.ID),
+		ClientID:     in.ClientID, ClientSecret: in.ClientSecret.Reveal(),
+		RobotCode: in.RobotCode, Topics: in.Topics,
+		APIBase: in.APIBase, OAPIBase: in.OAPIBase, AllowInsecure: in.AllowInsec,
+		Proxy: in.Proxy.Reveal(), CAFile: in.CAFile, ReplyHosts: in.ReplyHosts,
+		PingEvery: in.PingEvery, Silence: in.Silence, AppSilence: in.AppSilence,
+		ReadLimit: int64(in.ReadLimit),
+	}
+}
+
+func (a *App) buildStore() (err error) {
+	s := a.cfg.Store
+	a.store, err = memory.New(memory.Config{
+		MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
+	})
+	return err
+}
+
+// durable tells whether the configured store outlives the process.
+func durable(*config.Config) bool { return false }
+
+func (a *App) buildRelay() (err error) {
+	in, out, st := a.cfg.Inbound, a.cfg.Outbound, a.cfg.Store
+	a.relay, err = relay.New(relay.Config{
+		Handler: a.handler,
+		Store:   a.store,
+		Inbound: relay.Queue{
+			Workers: in.Workers, PerKey: in.PerConversation,
+			Pending: in.Pending, Timeout: in.Timeout,
+		},
+		Outbound: relay.Queue{
+			Workers: out.Workers, PerKey: out.PerConversation,
+			Pending: out.Pending, Timeout: out.Timeout,
+		},
+		SyncWorkers: in.SyncWorkers, SyncWithin: in.SyncWithin,
+		Attempts: in.Attempts, RetryBase: in.RetryBase, RetryMax: in.RetryMax,
+		NoRoute:      relay.NoRoute(in.NoRoute),
+		SendAttempts: out.Attempts, SendWaits: out.Waits, SendTTL: out.TTL,
+		Uncertain:        relay.Uncertain(out.Uncertain),
+		InstallationRate: bucket(out.InstallationRate),
+		ConversationRate: bucket(out.ConversationRate),
+		DedupWindow:      st.DedupWindow, DedupIDs: st.DedupIDs,
+		Durable: durable(a.cfg), Logger: a.log, Hooks: a.hooks(),
+	})
+	return err
+}
+
+// bucket lets a second's worth pass at once.
+func bucket(perSecond float64) relay.Rate {
+	return relay.Rate{PerSecond: perSecond, Burst: int(math.Ceil(max(1, perSecond)))}
+}
+
+// hooks joins the service's own observations with those of the options.
+func (a *App) hooks() relay.Hooks {
+	h := a.opts.Hooks
+	return relay.Hooks{
+		Acked: func(took time.Duration) {
+			a.metrics.Acked(took)
+			if h.Acked != nil {
+				h.Acked(took)
+			}
+		},
+		Handled: func(m *message.Inbound, wait, took time.Duration, err error) {
+			a.metrics.Handled(wait, took, err)
+			if h.Handled != nil {
+				h.Handled(m, wait, took, err)
+			}
+		},
+		SendTried: func(o *message.Outbound, took time.Duration, err error) {
+			a.metrics.SendTried(took, err)
+			if h.SendTried != nil {
+				h.SendTried(o, took, err)
+			}
+		},
+		Ended:     h.Ended,
+		SendEnded: h.SendEnded,
+	}
+}

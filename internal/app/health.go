@@ -1,0 +1,34 @@
+package app
+
+import (
+	"github.com/penstock-io/penstock/integrations"
+	"github.com/penstock-io/penstock/internal/admin"
+)
+
+// Health tells how each installation is, in the order of the configuration.
+func (a *App) Health() []admin.Health {
+	var all []admin.Health
+	for _, i := range a.all() {
+		all = append(all, i.health())
+	}
+	return all
+}
+
+func (i *installation) health() admin.Health {
+	s := i.sup.Status()
+	q := i.lane.Queue()
+	h := admin.Health{
+		Installation: string(i.id), Platform: string(s.Platform),
+		State: string(s.State), Since: s.Since, Sessions: s.Live,
+		Code: s.LastCode, Error: s.LastError, LastMessage: s.LastFrame,
+		Queued: q.Queued + q.Running + q.Held + q.Detached, Waiting: i.lane.Waiting(),
+	}
+	if s.State == integrations.StateReady {
+		h.Code, h.Error = "", ""
+		if err := i.lane.Trouble(); err != nil {
+			h.State, h.Code, h.Error = string(integrations.StateDegraded), "trouble", err.Error()
+		}
+	}
+	h.Ready = h.State == string(integrations.StateReady)
+	return h
+}

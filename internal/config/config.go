@@ -1,0 +1,188 @@
+package config
+
+import "time"
+
+// Config is a whole configuration.
+type Config struct {
+	// StopWithin bounds a stop from the signal to the exit.
+	StopWithin    time.Duration  `yaml:"stop_within"`
+	Log           Log            `yaml:"log"`
+	Admin         Admin          `yaml:"admin"`
+	Store         Store          `yaml:"store"`
+	Inbound       Inbound        `yaml:"inbound"`
+	Outbound      Outbound       `yaml:"outbound"`
+	Reconnect     Reconnect      `yaml:"reconnect"`
+	Installations []Installation `yaml:"installations"`
+	Routes        []Route        `yaml:"routes"`
+}
+
+// Log configures the log, which goes to standard error.
+type Log struct {
+	Level  string `yaml:"level" oneof:"debug info warn error"`
+	Format string `yaml:"format" oneof:"text json"`
+}
+
+// Admin configures the listener for health and metrics.
+type Admin struct {
+	// Listen is host:port, or "off".
+	Listen string `yaml:"listen"`
+	// Token is required of requests when the listener is not on loopback.
+	Token Secret `yaml:"token"`
+}
+
+// Store chooses where messages are kept.
+type Store struct {
+	Kind     string `yaml:"kind" oneof:"memory"`
+	MaxItems int    `yaml:"max_items"`
+	MaxBytes Size   `yaml:"max_bytes"`
+	// DedupWindow is how long a message id is remembered.
+	DedupWindow time.Duration `yaml:"dedup_window"`
+	// DedupIDs is how many are remembered in memory.
+	DedupIDs int `yaml:"dedup_ids"`
+}
+
+// Inbound configures handling.
+type Inbound struct {
+	Workers         int           `yaml:"workers"`
+	PerConversation int           `yaml:"per_conversation"`
+	Pending         int           `yaml:"pending"`
+	Timeout         time.Duration `yaml:"timeout"`
+	Attempts        int           `yaml:"attempts"`
+	RetryBase       time.Duration `yaml:"retry_base"`
+	RetryMax        time.Duration `yaml:"retry_max"`
+	NoRoute         string        `yaml:"no_route" oneof:"done dead"`
+	SyncWorkers     int           `yaml:"sync_workers"`
+	SyncWithin      time.Duration `yaml:"sync_within"`
+}
+
+// Outbound configures sending.
+type Outbound struct {
+	Workers          int             `yaml:"workers"`
+	PerConversation  int             `yaml:"per_conversation"`
+	Pending          int             `yaml:"pending"`
+	Timeout          time.Duration   `yaml:"timeout"`
+	Attempts         int             `yaml:"attempts"`
+	Waits            []time.Duration `yaml:"waits"`
+	TTL              time.Duration   `yaml:"ttl"`
+	Uncertain        string          `yaml:"uncertain" oneof:"resend discard"`
+	InstallationRate float64         `yaml:"installation_rate"`
+	ConversationRate float64         `yaml:"conversation_rate"`
+}
+
+// Reconnect configures when a lost session is opened again.
+type Reconnect struct {
+	Base       time.Duration `yaml:"base"`
+	Max        time.Duration `yaml:"max"`
+	ProbeEvery time.Duration `yaml:"probe_every"`
+	MaxAge     time.Duration `yaml:"max_age"`
+	PerSecond  float64       `yaml:"per_second"`
+}
+
+// Installation is one bot's credentials on one platform.
+type Installation struct {
+	ID           string        `yaml:"id" required:"true"`
+	Platform     string        `yaml:"platform" oneof:"dingtalk"`
+	ClientID     string        `yaml:"client_id" required:"true"`
+	ClientSecret Secret        `yaml:"client_secret" required:"true"`
+	RobotCode    string        `yaml:"robot_code"`
+	Topics       []string      `yaml:"topics"`
+	APIBase      string        `yaml:"api_base"`
+	OAPIBase     string        `yaml:"oapi_base"`
+	AllowInsec   bool          `yaml:"allow_insecure"`
+	Proxy        Secret        `yaml:"proxy"`
+	CAFile       string        `yaml:"ca_file"`
+	ReplyHosts   []string      `yaml:"reply_hosts"`
+	PingEvery    time.Duration `yaml:"ping_every"`
+	Silence      time.Duration `yaml:"silence"`
+	AppSilence   time.Duration `yaml:"app_silence"`
+	ReadLimit    Size          `yaml:"read_limit"`
+}
+
+// Route sends the messages that match to one handler.
+type Route struct {
+	Name    string        `yaml:"name"`
+	Match   Match         `yaml:"match"`
+	Handler Handler       `yaml:"handler"`
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Match is what a message must have; what is empty matches everything.
+type Match struct {
+	Installations []string `yaml:"installations"`
+	Platforms     []string `yaml:"platforms"`
+	Kinds         []string `yaml:"kinds" oneof:"message delegate card query plugin event"`
+	Chats         []string `yaml:"chats" oneof:"direct group none"`
+	Mention       *bool    `yaml:"mention"`
+	Prefix        string   `yaml:"prefix"`
+	Pattern       Pattern  `yaml:"pattern"`
+}
+
+// Handler is exactly one of its fields.
+type Handler struct {
+	Echo *Echo `yaml:"echo"`
+	HTTP *HTTP `yaml:"http"`
+	Exec *Exec `yaml:"exec"`
+}
+
+// Echo answers with the message's own text.
+type Echo struct{}
+
+// HTTP posts the message to an endpoint.
+type HTTP struct {
+	URL         Secret            `yaml:"url" required:"true"`
+	Secret      Secret            `yaml:"secret"`
+	OldSecrets  []Secret          `yaml:"old_secrets"`
+	Headers     map[string]Secret `yaml:"headers"`
+	Timeout     time.Duration     `yaml:"timeout"`
+	MaxResponse Size              `yaml:"max_response"`
+}
+
+// Exec runs a command for each message.
+type Exec struct {
+	Command   []string          `yaml:"command" required:"true"`
+	Dir       string            `yaml:"dir"`
+	Env       map[string]Secret `yaml:"env"`
+	Timeout   time.Duration     `yaml:"timeout"`
+	MaxOutput Size              `yaml:"max_output"`
+	// Output says how the standard output is read.
+	Output string `yaml:"output" oneof:"auto text json"`
+}
+
+// Default is the configuration that an empty file gives.
+func Default() Config {
+	return Config{
+		StopWithin: 15 * time.Second,
+		Log:        Log{Level: "info", Format: "text"},
+		Admin:      Admin{Listen: "127.0.0.1:8970"},
+		Store: Store{
+			Kind: "memory", MaxItems: 100_000, MaxBytes: 256 << 20,
+			DedupWindow: 24 * time.Hour, DedupIDs: 200_000,
+		},
+		Inbound: Inbound{
+			Workers: 8, PerConversation: 256, Pending: 2048, Timeout: 120 * time.Second,
+			Attempts: 8, RetryBase: time.Second, RetryMax: 5 * time.Minute,
+			NoRoute: "done", SyncWorkers: 64, SyncWithin: 1800 * time.Millisecond,
+		},
+		Outbound: Outbound{
+			Workers: 512, PerConversation: 64, Pending: 16384, Timeout: 30 * time.Second,
+			Attempts: 5, TTL: 24 * time.Hour, Uncertain: "resend", InstallationRate: 20,
+			Waits: []time.Duration{5 * time.Second, 25 * time.Second, 2 * time.Minute, 10 * time.Minute},
+		},
+		Reconnect: Reconnect{
+			Base: time.Second, Max: time.Minute, ProbeEvery: 5 * time.Minute, PerSecond: 50,
+		},
+	}
+}
+
+func defaultInstallation() Installation {
+	return Installation{
+		Platform: "dingtalk",
+		Topics:   []string{"/v1.0/im/bot/messages/get"},
+		APIBase:  "https://api.dingtalk.com", OAPIBase: "https://oapi.dingtalk.com",
+		PingEvery: 30 * time.Second, Silence: 90 * time.Second, ReadLimit: 4 << 20,
+	}
+}
+
+func defaultHTTP() HTTP { return HTTP{Timeout: 60 * time.Second, MaxResponse: 1 << 20} }
+
+func defaultExec() Exec { return Exec{Timeout: 60 * time.Second, MaxOutput: 1 << 20, Output: "auto"} }

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	File string
+	Line int    // from 1; 0 when there is no line
+	Key  string // path of the key, such as installations[0].client_id
+	Text string
+}
+
+// String writes file:line: key: text.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Key != "" {
+		b.WriteString(": " + p.Key)
+	}
+	return b.String() + ": " + p.Text
+}
+
+// Problems is everything that is wrong with a configuration, in the order of the
+// file.
+type Problems []Problem
+
+// Error lists every problem on a line of its own.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (ps Problems) sorted() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int { return a.Line - b.Line })
+	return ps
+}
+
+// nearest gives the word that s is most likely meant to be, or "".
+func nearest(s string, words []string) string {
+	best, bestDist := "", max(2, len(s)/3)+1
+	for _, w := range words {
+		if d := distance(s, w); d < bestDist {
+			best, bestDist = w, d
+		}
+	}
+	return best
+}
+
+// distance is the number of single-character edits between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			prev = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,195 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
+	"github.com/penstock-io/penstock/message"
+)
+
+// stage pushes the traffic and breaks the sockets. It is owned by one goroutine.
+type stage struct {
+	opts   Options
+	gw     *dingtalktest.Gateway
+	book   *ledger
+	began  time.Time
+	pushed int
+	next   []int // number of the next message, by conversation
+	copies []dup // duplicates to push soon
+}
+
+// dup is a message that the gateway pushes twice, as the platform does.
+type dup struct {
+	app int
+	msg dingtalktest.Robot
+	at  time.Time
+}
+
+func (s *stage) app(i int) *dingtalktest.App { return s.gw.App(clientID(i)) }
+
+// connected waits until every installation has a socket.
+func (s *stage) connected(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startFor)
+	defer cancel()
+	for i := range installations {
+		if err := s.app(i).AwaitSessions(ctx, 1); err != nil {
+			return fmt.Errorf("demo: installation %d did not connect: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// fault is something done to a socket when part of the time has passed.
+type fault struct {
+	part float64
+	note string
+	do   func(*stage)
+}
+
+var faults = []fault{
+	{.08, "bot 1: planned redial", func(s *stage) { s.disconnect(0) }},
+	{.16, "bot 2: planned redial", func(s *stage) { s.disconnect(1) }},
+	{.24, "bot 3: planned redial", func(s *stage) { s.disconnect(2) }},
+	{.30, "bot 1: socket cut", func(s *stage) { s.app(0).Cut() }},
+	{.38, "bot 2: socket black-holed", func(s *stage) { s.blackHole(1) }},
+	{.55, "bot 3: planned redial", func(s *stage) { s.disconnect(2) }},
+	{.65, "bot 1: planned redial", func(s *stage) { s.disconnect(0) }},
+	{.75, "bot 3: socket cut", func(s *stage) { s.app(2).Cut() }},
+	{.85, "all bots: planned redial", func(s *stage) {
+		for i := range installations {
+			s.disconnect(i)
+		}
+	}},
+}
+
+func (s *stage) disconnect(i int) {
+	app := s.app(i)
+	newest := 0
+	for _, session := range app.Sessions() {
+		newest = max(newest, session.Info().ID)
+	}
+	s.book.asked(app, newest)
+	app.Disconnect()
+}
+
+func (s *stage) blackHole(i int) {
+	for _, session := range s.app(i).Sessions() {
+		session.BlackHole(false)
+	}
+}
+
+// step is the grain of the traffic.
+const step = 5 * time.Millisecond
+
+// progressEvery is the period of progress reports.
+const progressEvery = 200 * time.Millisecond
+
+// traffic pushes for the demo's time.
+func (s *stage) traffic(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(s.opts.Seed, 0)) //nolint:gosec // to be repeatable
+	s.next = make([]int, s.opts.Conversations)
+	s.began = time.Now()
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	todo := faults
+	var reported time.Time
+	for {
+		elapsed := time.Since(s.began)
+		if ctx.Err() != nil || elapsed >= s.opts.For {
+			return
+		}
+		for s.pushed < int(elapsed.Seconds()*float64(s.opts.Rate)) {
+			s.push(rng)
+		}
+		s.pushCopies()
+		if len(todo) > 0 && elapsed.Seconds() >= todo[0].part*s.opts.For.Seconds() {
+			todo[0].do(s)
+			s.report(todo[0].note)
+			todo = todo[1:]
+		}
+		if time.Since(reported) >= progressEvery {
+			reported = time.Now()
+			s.report("")
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// push sends the next message of a random conversation; one in fifty is pushed
+// again a little later.
+func (s *stage) push(rng *rand.Rand) {
+	c := rng.IntN(s.opts.Conversations)
+	i := c % installations
+	s.next[c]++
+	s.pushed++
+	id := message.ID(fmt.Sprintf("msgDemo%06d==", s.pushed))
+	text := fmt.Sprintf("conversation %d: question %d", c, s.next[c])
+	m := dingtalktest.Text(message.ConversationID(fmt.Sprintf("cidDemo%04d==", c)), text)
+	m.ID = id
+	s.book.push(id, s.next[c], replyText(i, c, s.next[c]))
+	s.send(i, m)
+	if rng.IntN(50) == 0 {
+		wait := time.Duration(rng.IntN(500)) * time.Millisecond
+		s.copies = append(s.copies, dup{i, m, time.Now().Add(wait)})
+	}
+}
+
+func (s *stage) send(i int, m dingtalktest.Robot) {
+	p, err := s.app(i).Push(m)
+	if err != nil {
+		return // the gateway is stopping; the message counts as lost
+	}
+	s.book.pushed(m.ID, p)
+}
+
+func (s *stage) pushCopies() {
+	now := time.Now()
+	rest := s.copies[:0]
+	for _, d := range s.copies {
+		if d.at.After(now) {
+			rest = append(rest, d)
+			continue
+		}
+		s.send(d.app, d.msg)
+	}
+	s.copies = rest
+}
+
+// settle waits until everything has been handled and answered.
+func (s *stage) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for !s.book.settled() {
+		s.report("")
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	s.report("")
+}
+
+func (s *stage) redials() int {
+	n := -installations
+	for i := range installations {
+		n += s.app(i).Stats().Dials
+	}
+	return max(n, 0)
+}
+
+func (s *stage) report(note string) {
+	acked, handled, replied := s.book.counts()
+	s.opts.Progress(Progress{
+		Elapsed: time.Since(s.began), For: s.opts.For, Pushed: s.pushed,
+		Acked: acked, Handled: handled, Replied: replied, Redials: s.redials(), Note: note,
+	})
+}

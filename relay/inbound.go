@@ -1,0 +1,309 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-io/penstock/dispatch"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/router"
+	"github.com/penstock-io/penstock/store"
+)
+
+type inTask = dispatch.Task[message.ConversationID, *task]
+
+// task is one message on its way from the session to its end. It is used by one
+// goroutine at a time: session, writer, worker, writer.
+type task struct {
+	// immutable
+	lane    *Lane
+	msg     *message.Inbound
+	ack     message.Ack // nil for a message loaded from the store
+	offered time.Time
+	sync    bool
+	// settled is set by whoever acknowledges a synchronous message first.
+	settled atomic.Bool
+	timer   *time.Timer // acknowledges a synchronous message that takes too long
+
+	append    store.Append
+	seq       store.Seq
+	attempts  int
+	notBefore time.Time
+
+	// complete ends the current run; set before the run's op is submitted.
+	complete func(dispatch.Outcome)
+	// retryIn is the wait that the op being committed announces.
+	retryIn time.Duration
+	reason  string // why the message is being buried
+	replies []message.Outbound
+}
+
+func (t *task) claim() claimKey { return claimKey{t.lane.id, t.msg.ID} }
+
+func (t *task) unfinished() Unfinished {
+	return Unfinished{
+		Direction: "in", Installation: t.lane.id,
+		Conversation: t.msg.Conversation.ID, ID: t.msg.ID,
+	}
+}
+
+// duplicate acknowledges a copy of a message that is ours already.
+func (t *task) duplicate() {
+	t.lane.relay.count.duplicates.Add(1)
+	t.settle(message.Accept, nil)
+}
+
+// firstCopy is told what became of the copy that this one waited for.
+func (t *task) firstCopy(committed bool) {
+	if committed {
+		t.duplicate()
+		return
+	}
+	t.settle(message.Retry, nil)
+}
+
+// settle answers the platform. A session that has ended takes the answer no more;
+// the platform then pushes again and the copy is recognised.
+func (t *task) settle(v message.Verdict, body []byte) {
+	if t.ack == nil || t.settled.Swap(true) {
+		return
+	}
+	_ = t.ack.Settle(v, body)
+	if h := t.lane.relay.cfg.Hooks.Acked; h != nil && v == message.Accept {
+		h(time.Since(t.offered))
+	}
+}
+
+// refused gives the claim back and lets the platform push again.
+func (t *task) refused(err error) error {
+	r := t.lane.relay
+	why := refusal(err)
+	if errors.Is(err, store.ErrFull) {
+		why = refusedQueue
+	}
+	r.count.refused[why].Add(1)
+	r.seen.Release(t.claim())
+	if errors.Is(err, store.ErrClosed) {
+		return ErrClosed
+	}
+	t.lane.fail(err)
+	t.settle(message.Retry, nil)
+	return nil
+}
+
+// Committed implements store.Completer for the ops of this message.
+func (t *task) Committed(op store.Op, err error) {
+	switch op := op.(type) {
+	case *store.Append:
+		t.appended(op, err)
+	case *store.Finish:
+		t.finished(op, err)
+	case *store.Postpone:
+		t.postponed(err)
+	case *store.Bury:
+		t.buried(err)
+	}
+}
+
+func (t *task) appended(op *store.Append, err error) {
+	r := t.lane.relay
+	if err != nil {
+		r.count.refused[refusal(err)].Add(1)
+		r.seen.Release(t.claim())
+		t.lane.fail(fmt.Errorf("store message: %w", err))
+		t.settle(message.Retry, nil)
+		return
+	}
+	t.lane.recover()
+	r.seen.Commit(t.claim())
+	switch {
+	case op.State != store.StateNew:
+		t.duplicate()
+	case op.Bury != "":
+		r.count.accepted.Add(1)
+		t.settle(message.Accept, nil)
+		t.end(deadDefect, op.Bury)
+	default:
+		r.count.accepted.Add(1)
+		t.seq = op.Seq
+		t.begin()
+	}
+}
+
+// begin puts a stored message into its queue.
+func (t *task) begin() {
+	if t.sync && t.beginSync() {
+		return
+	}
+	t.settle(message.Accept, nil)
+	t.lane.feed.admit(t.msg.Conversation.ID, t.seq, t)
+}
+
+// run is one attempt of the handler, on a worker.
+func (l *Lane) run(ctx context.Context, dt *inTask) dispatch.Outcome {
+	t := dt.Job
+	if wait := time.Until(t.notBefore); wait > 0 {
+		t.notBefore = time.Time{}
+		return dispatch.Hold(wait)
+	}
+	t.complete = dt.Complete
+	return t.attempt(ctx, nil)
+}
+
+// attempt runs the handler and submits what comes of it; the run ends when that
+// is committed. answered is told of a result before it is committed.
+func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)) dispatch.Outcome {
+	r := t.lane.relay
+	t.attempts++
+	m := t.msg
+	if m.Attempt != t.attempts {
+		c := *m // handlers of earlier attempts may still read the old one
+		c.Attempt = t.attempts
+		t.msg, m = &c, &c
+	}
+	began := time.Now()
+	res, err := r.cfg.Handler.Handle(ctx, m)
+	if h := r.cfg.Hooks.Handled; h != nil {
+		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
+	}
+	if err != nil && ctx.Err() != nil && r.isStopping() {
+		r.count.left.Add(1)
+		return dispatch.Failed(fmt.Errorf("left in the store: %w", err))
+	}
+	if answered != nil {
+		answered(&res, err)
+	}
+	if serr := r.writer.Submit(t.outcome(res, err), t); serr != nil {
+		r.count.left.Add(1)
+		return dispatch.Failed(serr)
+	}
+	return dispatch.Detach()
+}
+
+// outcome decides what a handler's result means for the message.
+func (t *task) outcome(res router.Result, err error) store.Op {
+	r := t.lane.relay
+	switch {
+	case err == nil:
+		t.replies = t.lane.outbound(t.msg, res.Replies)
+		return &store.Finish{Seq: t.seq, Replies: t.replies}
+	case errors.Is(err, router.ErrNoRoute):
+		r.count.noRoute.Add(1)
+		if r.cfg.NoRoute == NoRouteDone {
+			return &store.Finish{Seq: t.seq}
+		}
+		return t.bury(deadNoRoute, err)
+	case router.IsPermanent(err):
+		return t.bury(deadPermanent, err)
+	case t.attempts >= r.cfg.Attempts:
+		return t.bury(deadAttempts, err)
+	default:
+		t.retryIn = max(r.backoff(t.attempts), router.RetryAfter(err))
+		t.lane.log.Warn("handler failed and will be tried again",
+			"message_id", string(t.msg.ID), "conversation", string(t.msg.Conversation.ID),
+			"attempt", t.attempts, "wait", t.retryIn, "error", err)
+		return &store.Postpone{
+			Seq: t.seq, Attempts: t.attempts,
+			At: time.Now().Add(t.retryIn), Reason: err.Error(),
+		}
+	}
+}
+
+func (t *task) bury(why string, err error) store.Op {
+	t.reason = why
+	return &store.Bury{Seq: t.seq, Attempts: t.attempts, Reason: why + ": " + err.Error()}
+}
+
+func (t *task) finished(op *store.Finish, err error) {
+	if err != nil {
+		t.again(err)
+		return
+	}
+	for i := range op.Replies {
+		o := &op.Replies[i]
+		ot := &outTask{relay: t.lane.relay, seq: op.ReplySeqs[i], reply: o}
+		t.lane.relay.queueReply(ot)
+	}
+	t.lane.relay.count.done.Add(1)
+	t.complete(dispatch.Done())
+	if h := t.lane.relay.cfg.Hooks.Ended; h != nil {
+		h(t.msg, "")
+	}
+}
+
+func (t *task) postponed(err error) {
+	if err != nil {
+		t.again(err)
+		return
+	}
+	t.lane.relay.count.retries.Add(1)
+	t.complete(dispatch.Hold(t.retryIn))
+}
+
+func (t *task) buried(err error) {
+	if err != nil {
+		t.again(err)
+		return
+	}
+	t.complete(dispatch.Failed(errors.New(t.reason)))
+	t.end(t.reason, t.reason)
+}
+
+// end counts a message that became a dead letter.
+func (t *task) end(kind, reason string) {
+	r := t.lane.relay
+	r.count.dead[kind].Add(1)
+	t.lane.log.Error("message became a dead letter", "message_id", string(t.msg.ID),
+		"conversation", string(t.msg.Conversation.ID), "attempt", t.attempts, "reason", reason)
+	if h := r.cfg.Hooks.Ended; h != nil {
+		h(t.msg, reason)
+	}
+}
+
+// again runs the handler once more because its outcome could not be committed. A
+// message that is no longer in the store has been removed by an operator.
+func (t *task) again(err error) {
+	if errors.Is(err, store.ErrNotFound) {
+		t.complete(dispatch.Failed(err))
+		return
+	}
+	t.lane.log.Error("a handler's outcome could not be stored; it will run again",
+		"message_id", string(t.msg.ID), "attempt", t.attempts, "error", err)
+	t.complete(dispatch.Hold(t.lane.relay.backoff(t.attempts)))
+}
+
+// outbound turns a handler's replies into outbox items. Their ids come from the
+// message, so that a handler that runs twice cannot double them.
+func (l *Lane) outbound(m *message.Inbound, replies []message.Reply) []message.Outbound {
+	if len(replies) == 0 {
+		return nil
+	}
+	s := *l.sender.Load()
+	target, err := s.Address(m)
+	if err != nil {
+		l.log.Warn("message has no reply address", "message_id", string(m.ID), "error", err)
+	}
+	now := time.Now()
+	var out []message.Outbound
+	for i, reply := range replies {
+		if reply.Format == "" {
+			reply.Format = message.FormatText
+		}
+		id := m.ID + "/" + message.ID(strconv.Itoa(i+1))
+		out = append(out, s.Split(message.Outbound{
+			Reply: reply, ID: id, Group: id, Part: 1, Parts: 1, CreatedAt: now,
+			Installation: l.id, Conversation: m.Conversation.ID, InReplyTo: m.ID, Target: target,
+		})...)
+	}
+	return out
+}
+
+func (r *Relay) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
+}

@@ -1,0 +1,166 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/penstock-io/penstock/dedup"
+	"github.com/penstock-io/penstock/dispatch"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/store"
+)
+
+// Lane is one installation's way through the relay. It outlives sessions and
+// credentials, so that a redial changes nothing about the order.
+type Lane struct {
+	// immutable
+	relay *Relay
+	id    message.InstallationID
+	log   *slog.Logger
+	queue *dispatch.Dispatcher[message.ConversationID, *task]
+	feed  *feed[message.ConversationID, *task]
+	limit *rate.Limiter // of sends, nil for none
+
+	sender atomic.Pointer[Sender]
+	closed atomic.Bool
+	// trouble is why deliveries cannot be taken at present, nil if they can.
+	trouble atomic.Pointer[error]
+	// parked is until when nothing is sent, in unix nanoseconds, and why.
+	parked    atomic.Int64
+	parkedFor atomic.Pointer[error]
+}
+
+// SetSender replaces the sender, for changed credentials. Sends in flight end
+// with the old one; a sender that was parked by the platform starts afresh.
+func (l *Lane) SetSender(s Sender) {
+	l.sender.Store(&s)
+	l.parked.Store(0)
+	l.parkedFor.Store(nil)
+}
+
+// Trouble tells why the lane cannot take deliveries or send replies at present:
+// the store's last error, or the platform's refusal; nil if all is well.
+func (l *Lane) Trouble() error {
+	if p := l.trouble.Load(); p != nil {
+		return *p
+	}
+	if p := l.parkedFor.Load(); p != nil && time.Now().UnixNano() < l.parked.Load() {
+		return *p
+	}
+	return nil
+}
+
+// Queue gives the numbers of the lane's queue.
+func (l *Lane) Queue() dispatch.Stats { return l.queue.Stats() }
+
+// Waiting is the number of messages that wait in the store for room in the queue.
+func (l *Lane) Waiting() int64 { return l.feed.spilled.Load() }
+
+// Detach ends the lane: deliveries are refused, queued messages run until ctx is
+// done, the rest stays in the store for the next Attach or start.
+func (l *Lane) Detach(ctx context.Context) bool {
+	l.closed.Store(true)
+	ok := l.queue.DrainAndClose(ctx)
+	r := l.relay
+	r.mu.Lock()
+	delete(r.lanes, l.id)
+	r.mu.Unlock()
+	return ok
+}
+
+// Accept takes a delivery from a session: it is acknowledged once its message is
+// committed. Accept does not block. An error means that the delivery was not
+// taken and will not be settled by the relay.
+func (l *Lane) Accept(_ context.Context, d message.Delivery) error {
+	r := l.relay
+	r.count.offered.Add(1)
+	if l.closed.Load() {
+		r.count.refused[refusedClosed].Add(1)
+		return ErrClosed
+	}
+	t := l.newTask(d)
+	state := r.seen.Claim(t.claim())
+	if state == dedup.InFlight {
+		// The first copy may have ended since, so this asks once more.
+		state = r.seen.Join(t.claim(), t.firstCopy)
+	}
+	switch state {
+	case dedup.Seen:
+		t.duplicate()
+		return nil
+	case dedup.InFlight:
+		return nil
+	}
+	if err := r.writer.Submit(&t.append, t); err != nil {
+		return t.refused(err)
+	}
+	return nil
+}
+
+// newTask makes the record that a message keeps through the whole pipeline.
+func (l *Lane) newTask(d message.Delivery) *task {
+	m := d.Message
+	if m.ID == "" {
+		m.ID = message.ID("gen-" + rand.Text())
+	}
+	if m.ReceivedAt.IsZero() {
+		m.ReceivedAt = time.Now()
+	}
+	m.Schema = message.Schema
+	m.Installation = l.id
+	t := &task{lane: l, msg: m, ack: d.Ack, offered: time.Now()}
+	if m.Synchronous() && d.Defect == "" {
+		m.AnswerBy = t.offered.Add(l.relay.cfg.SyncWithin)
+		t.sync = true
+	}
+	t.append.Message = m
+	if d.Defect != "" {
+		t.append.Bury = deadDefect + ":" + d.Defect
+	}
+	return t
+}
+
+func (l *Lane) load(ctx context.Context, seq store.Seq) (*task, error) {
+	p, err := l.relay.cfg.Store.LoadInbox(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	return &task{lane: l, msg: p.Message, seq: seq, attempts: p.Attempts, notBefore: p.At}, nil
+}
+
+func (l *Lane) stuck(t *dispatch.Task[message.ConversationID, *task]) {
+	l.log.Warn("handler ignores its deadline; its conversation is held",
+		"conversation", string(t.Key), "message_id", string(t.Job.msg.ID))
+}
+
+func (l *Lane) fail(err error) {
+	if old := l.trouble.Swap(&err); old == nil {
+		l.log.Error("messages cannot be stored and are not acknowledged", "error", err)
+	}
+}
+
+func (l *Lane) recover() {
+	if l.trouble.Load() == nil {
+		return
+	}
+	if old := l.trouble.Swap(nil); old != nil {
+		l.log.Info("messages are stored again")
+	}
+}
+
+func refusal(err error) string {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return refusedFull
+	case errors.Is(err, store.ErrClosed):
+		return refusedClosed
+	default:
+		return refusedStore
+	}
+}

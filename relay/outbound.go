@@ -1,0 +1,283 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/penstock-io/penstock/dispatch"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/store"
+)
+
+// parkFor is how long an installation that may not send waits between tries.
+const parkFor = 5 * time.Minute
+
+// detachedHold is the wait before an item whose installation is not attached is
+// looked at again.
+const detachedHold = time.Minute
+
+// step is where an outbox item stands between two runs.
+type step uint8
+
+const (
+	stepWait  step = iota // before an attempt: time, limits
+	stepBegin             // the attempt is being recorded
+	stepSend              // the attempt is recorded: send
+)
+
+// outTask is one reply on its way out. It is used by one goroutine at a time.
+type outTask struct {
+	// immutable
+	relay *Relay
+	seq   store.Seq
+	reply *message.Outbound
+
+	step      step
+	attempts  int
+	waits     int // times that the platform told it to wait
+	notBefore time.Time
+	admitted  bool // the rate limits have let it pass
+
+	complete func(dispatch.Outcome)
+	retryIn  time.Duration
+	reason   string
+}
+
+func (t *outTask) key() convKey { return convKey{t.reply.Installation, t.reply.Conversation} }
+
+func (t *outTask) unfinished() Unfinished {
+	return Unfinished{
+		Direction: "out", Installation: t.reply.Installation,
+		Conversation: t.reply.Conversation, ID: t.reply.ID,
+	}
+}
+
+func (r *Relay) queueReply(t *outTask) {
+	r.count.replies.Add(1)
+	r.outFeed.admit(t.key(), t.seq, t)
+}
+
+func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
+	o, err := r.cfg.Store.LoadOutbox(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	t := &outTask{
+		relay: r, seq: seq, reply: &o.Reply, attempts: o.Attempts, notBefore: o.At,
+	}
+	if o.State == store.StateSending {
+		r.count.uncertain.Add(1)
+		if r.cfg.Uncertain == UncertainDiscard {
+			t.reason = discardUncertain
+		}
+	}
+	return t, nil
+}
+
+// runSend moves an item one step on: it waits for its time and the limits, has
+// its attempt recorded, then sends.
+func (r *Relay) runSend(ctx context.Context, dt *dispatch.Task[convKey, *outTask]) dispatch.Outcome {
+	t := dt.Job
+	t.complete = dt.Complete
+	if t.step == stepSend {
+		return t.send(ctx)
+	}
+	if why := t.hopeless(); why != "" {
+		return t.discard(why, errors.New(why))
+	}
+	if wait := t.wait(); wait > 0 {
+		return dispatch.Hold(wait)
+	}
+	t.step = stepBegin
+	t.attempts++
+	return t.submit(&store.Begin{Seq: t.seq, Attempts: t.attempts})
+}
+
+// hopeless tells why an item must not be sent, empty if it may be.
+func (t *outTask) hopeless() string {
+	if t.reason != "" {
+		return t.reason
+	}
+	if time.Since(t.reply.CreatedAt) > t.relay.cfg.SendTTL {
+		return discardExpired
+	}
+	if t.relay.partFailed(t.key(), t.reply) {
+		return discardPart
+	}
+	return ""
+}
+
+// wait is how long the item may not be sent yet, for whatever reason.
+func (t *outTask) wait() time.Duration {
+	if d := time.Until(t.notBefore); d > 0 {
+		return d
+	}
+	l := t.relay.lane(t.reply.Installation)
+	if l == nil {
+		return detachedHold
+	}
+	if d := time.Until(time.Unix(0, l.parked.Load())); d > 0 {
+		return d
+	}
+	if t.admitted {
+		return 0
+	}
+	t.admitted = true
+	return max(delay(l.limit), delay(t.relay.chatLimiter(t.key())))
+}
+
+func delay(l *rate.Limiter) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return l.Reserve().Delay()
+}
+
+func (t *outTask) submit(op store.Op) dispatch.Outcome {
+	if err := t.relay.writer.Submit(op, t); err != nil {
+		t.relay.count.left.Add(1)
+		return dispatch.Failed(err)
+	}
+	return dispatch.Detach()
+}
+
+// Committed implements store.Completer for the ops of this reply.
+func (t *outTask) Committed(op store.Op, err error) {
+	if err != nil {
+		t.uncommitted(op, err)
+		return
+	}
+	switch op.(type) {
+	case *store.Begin:
+		t.step = stepSend
+		t.complete(dispatch.Hold(0))
+	case *store.Sent:
+		t.relay.count.sent.Add(1)
+		t.ended("")
+		t.complete(dispatch.Done())
+	case *store.Again:
+		t.relay.count.resends.Add(1)
+		t.step, t.admitted = stepWait, false
+		t.complete(dispatch.Hold(t.retryIn))
+	case *store.Discard:
+		t.relay.count.discarded[t.reason].Add(1)
+		t.ended(t.reason)
+		t.complete(dispatch.Failed(errors.New(t.reason)))
+	}
+}
+
+// uncommitted handles a failed commit. What the platform said is known, so the
+// same record is tried again and nothing is sent twice; a send that was not
+// recorded does not take place.
+func (t *outTask) uncommitted(op store.Op, err error) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) {
+		t.complete(dispatch.Failed(err))
+		return
+	}
+	t.relay.cfg.Logger.Error("the state of a reply could not be stored",
+		"installation", string(t.reply.Installation), "reply_id", string(t.reply.ID), "error", err)
+	if _, ok := op.(*store.Begin); ok {
+		t.step = stepWait
+		t.attempts--
+		t.complete(dispatch.Hold(t.relay.cfg.RetryBase))
+		return
+	}
+	time.AfterFunc(t.relay.cfg.RetryBase, func() {
+		if serr := t.relay.writer.Submit(op, t); serr != nil {
+			t.complete(dispatch.Failed(serr))
+		}
+	})
+}
+
+func (t *outTask) send(ctx context.Context) dispatch.Outcome {
+	r := t.relay
+	l := r.lane(t.reply.Installation)
+	if l == nil {
+		return t.again(detachedHold, errors.New("installation is not attached"))
+	}
+	began := time.Now()
+	receipt, err := (*l.sender.Load()).Send(ctx, *t.reply)
+	if h := r.cfg.Hooks.SendTried; h != nil {
+		h(t.reply, time.Since(began), err)
+	}
+	if err == nil {
+		t.forgetPart()
+		return t.submit(&store.Sent{Seq: t.seq, Receipt: receipt})
+	}
+	return t.failed(l, err)
+}
+
+// failed decides what a failed send means: the one place that does.
+func (t *outTask) failed(l *Lane, err error) dispatch.Outcome {
+	r := t.relay
+	var se *message.SendError
+	if !errors.As(err, &se) {
+		se = &message.SendError{Landed: message.LandedNo, Next: message.NextAgain, Err: err}
+	}
+	if se.Landed == message.LandedMaybe {
+		r.count.uncertain.Add(1)
+		if r.cfg.Uncertain == UncertainDiscard {
+			return t.discard(discardUncertain, err)
+		}
+	}
+	switch se.Next {
+	case message.NextNever:
+		return t.discard(discardNever, err)
+	case message.NextPark:
+		l.park(max(parkFor, se.After), err)
+		t.attempts-- // the installation failed, not the reply
+		return t.again(max(parkFor, se.After), err)
+	case message.NextWait:
+		t.waits++
+		t.attempts-- // the platform has not judged the reply
+		return t.again(se.After*time.Duration(min(t.waits, 10)), err)
+	}
+	if t.attempts >= r.cfg.SendAttempts {
+		return t.discard(discardAttempts, err)
+	}
+	return t.again(r.sendWait(t.attempts), err)
+}
+
+func (l *Lane) park(d time.Duration, err error) {
+	l.parked.Store(time.Now().Add(d).UnixNano())
+	if old := l.parkedFor.Swap(&err); old == nil {
+		l.log.Error("the platform refuses every reply of this installation", "error", err)
+	}
+}
+
+// sendWait is the wait after the n-th attempt, n from 1, up to a tenth longer.
+func (r *Relay) sendWait(n int) time.Duration {
+	d := r.cfg.SendWaits[min(max(n, 1), len(r.cfg.SendWaits))-1]
+	return d + jitter(d/10)
+}
+
+func (t *outTask) again(wait time.Duration, err error) dispatch.Outcome {
+	t.retryIn = wait
+	t.relay.cfg.Logger.Warn("a reply was not sent and will be tried again",
+		"installation", string(t.reply.Installation), "conversation", string(t.reply.Conversation),
+		"reply_id", string(t.reply.ID), "attempt", t.attempts, "wait", wait, "error", err)
+	return t.submit(&store.Again{
+		Seq: t.seq, Attempts: t.attempts, At: time.Now().Add(wait), Reason: err.Error(),
+	})
+}
+
+func (t *outTask) discard(why string, err error) dispatch.Outcome {
+	t.reason = why
+	t.relay.failPart(t.key(), t.reply)
+	t.relay.cfg.Logger.Error("a reply became a dead letter",
+		"installation", string(t.reply.Installation), "conversation", string(t.reply.Conversation),
+		"reply_id", string(t.reply.ID), "attempt", t.attempts, "reason", why, "error", err)
+	return t.submit(&store.Discard{
+		Seq: t.seq, Attempts: t.attempts, Reason: fmt.Sprintf("%s: %v", why, err),
+	})
+}
+
+func (t *outTask) ended(dead string) {
+	if h := t.relay.cfg.Hooks.SendEnded; h != nil {
+		h(t.reply, dead)
+	}
+}

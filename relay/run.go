@@ -1,0 +1,246 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock-io/penstock/dispatch"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/store"
+)
+
+// seedPage is how many numbers one read of the store brings at the start.
+const seedPage = 8192
+
+// retryRefill is the wait after a read of the store has failed.
+const retryRefill = time.Second
+
+// Run commits, refills and keeps order until [Relay.Shutdown] has finished. If ctx
+// is done first, Run shuts down with no budget: what runs is cancelled and what
+// waits stays in the store. It may be called once.
+func (r *Relay) Run(ctx context.Context) error {
+	defer close(r.finished)
+	r.markRunning()
+	// Numbers up to these were given by earlier runs; later ones reach the queues
+	// by their own commit.
+	old, err := r.cfg.Store.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("relay: open store: %w", err)
+	}
+	g, gctx := errgroup.WithContext(r.writerCtx)
+	g.Go(func() error { return wrap("commit", r.writer.Run(r.writerCtx)) })
+	g.Go(func() error { return wrap("seed", r.seed(gctx, old)) })
+	g.Go(func() error { r.refillLoop(gctx); return nil })
+	stop := context.AfterFunc(ctx, func() {
+		done, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel()
+		r.stop(done)
+	})
+	defer stop()
+	return g.Wait()
+}
+
+func wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("relay: %s: %w", op, err)
+}
+
+// seed lists what an earlier run left in the store. Deliveries are accepted and
+// acknowledged meanwhile; they line up behind.
+func (r *Relay) seed(ctx context.Context, old store.Counts) error {
+	defer r.endSeeding()
+	err := eachHead(ctx, r.cfg.Store.InboxHeads, old.LastInbox, func(h store.Head) {
+		if l := r.laneOrOrphan(h); l != nil {
+			l.feed.seed(h.Conversation, h.Seq)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return eachHead(ctx, r.cfg.Store.OutboxHeads, old.LastOutbox, func(h store.Head) {
+		r.outFeed.seed(convKey{h.Installation, h.Conversation}, h.Seq)
+	})
+}
+
+func eachHead(
+	ctx context.Context,
+	list func(context.Context, store.Seq, int) ([]store.Head, error),
+	last store.Seq, fn func(store.Head),
+) error {
+	for after := store.Seq(0); after < last; {
+		heads, err := list(ctx, after, seedPage)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil || len(heads) == 0 {
+			return err
+		}
+		for _, h := range heads {
+			if h.Seq <= last {
+				fn(h)
+			}
+		}
+		after = heads[len(heads)-1].Seq
+	}
+	return nil
+}
+
+func (r *Relay) markRunning() {
+	r.mu.Lock()
+	r.running = true
+	r.mu.Unlock()
+}
+
+func (r *Relay) laneOrOrphan(h store.Head) *Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.lanes[h.Installation]; l != nil {
+		return l
+	}
+	r.orphans[h.Installation] = append(r.orphans[h.Installation], h)
+	return nil
+}
+
+func (r *Relay) endSeeding() {
+	r.mu.Lock()
+	r.seeded = true
+	for id, heads := range r.orphans {
+		r.cfg.Logger.Warn("stored messages belong to an installation that is not configured",
+			"installation", string(id), "messages", len(heads))
+	}
+	r.mu.Unlock()
+	for _, l := range r.allLanes() {
+		l.feed.endSeeding()
+	}
+	r.outFeed.endSeeding()
+	r.wake()
+}
+
+// refillLoop moves what waits in the store into the queues as they get room.
+func (r *Relay) refillLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wakeup:
+		}
+		if err := r.refill(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Logger.Error("reading stored items failed", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryRefill):
+				r.wake()
+			}
+		}
+	}
+}
+
+func (r *Relay) refill(ctx context.Context) error {
+	for _, l := range r.allLanes() {
+		if l.feed.spilled.Load() == 0 {
+			continue
+		}
+		if err := l.feed.refill(ctx); err != nil {
+			return err
+		}
+	}
+	return r.outFeed.refill(ctx)
+}
+
+// Report is the account of a stop.
+type Report struct {
+	// Drained tells that everything in the queues ended inside the budget.
+	Drained bool
+	// Unfinished names the messages and replies that were cut off. With a durable
+	// store they run after the next start; with the memory store they are lost.
+	Unfinished []Unfinished
+	// Stored counts what is left in the store: inbox, outbox.
+	Inbox, Outbox int64
+	Took          time.Duration
+}
+
+// Unfinished is one item that a stop cut off.
+type Unfinished struct {
+	Direction    string // "in" or "out"
+	Installation message.InstallationID
+	Conversation message.ConversationID
+	ID           message.ID
+}
+
+// Shutdown takes nothing more, lets queued work end until ctx is done, cancels
+// the rest, and flushes the store's writer. It returns at ctx's end even if a
+// handler ignores its context. Sessions are to be stopped before, so that the
+// acks they owe go out. Later calls give the same report.
+func (r *Relay) Shutdown(ctx context.Context) Report {
+	return r.stop(ctx)
+}
+
+func (r *Relay) stop(ctx context.Context) Report {
+	r.mu.Lock()
+	if r.stopping {
+		r.mu.Unlock()
+		<-r.finished
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return *r.report
+	}
+	r.stopping = true
+	running := r.running
+	r.mu.Unlock()
+
+	began := time.Now()
+	rep := r.drain(ctx)
+	r.stopWriter()
+	if running {
+		<-r.finished
+	}
+	r.countLeft(&rep)
+	rep.Took = time.Since(began)
+	r.mu.Lock()
+	r.report = &rep
+	r.mu.Unlock()
+	return rep
+}
+
+// drain ends the queues in the order of the pipeline, so that replies made by
+// the last handlers still go out.
+func (r *Relay) drain(ctx context.Context) Report {
+	lanes := r.allLanes()
+	oks := make([]bool, len(lanes)+1)
+	var g errgroup.Group
+	g.Go(func() error { oks[len(lanes)] = r.sync.DrainAndClose(ctx); return nil })
+	for i, l := range lanes {
+		l.closed.Store(true)
+		g.Go(func() error { oks[i] = l.queue.DrainAndClose(ctx); return nil })
+	}
+	_ = g.Wait() // the functions return nil
+	oks = append(oks, r.out.DrainAndClose(ctx))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Report{Drained: !slices.Contains(oks, false), Unfinished: r.unfinished}
+}
+
+// cutOff notes an item that a stop did not let end.
+func (r *Relay) cutOff(res dispatch.Result, item interface{ unfinished() Unfinished }) {
+	if !res.Abandoned {
+		return
+	}
+	r.mu.Lock()
+	r.unfinished = append(r.unfinished, item.unfinished())
+	r.mu.Unlock()
+}
+
+func (r *Relay) countLeft(rep *Report) {
+	c, err := r.cfg.Store.Counts(context.Background())
+	if err != nil {
+		r.cfg.Logger.Warn("counting what is left in the store failed", "error", err)
+		return
+	}
+	rep.Inbox, rep.Outbox = c.Inbox, c.Outbox
+}

@@ -1,0 +1,57 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-io/penstock/dispatch"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/router"
+)
+
+// beginSync starts a synchronous message beside the conversation's queue. When
+// that lane is full, the message is acknowledged without an answer and takes its
+// turn in the ordinary queue.
+func (t *task) beginSync() bool {
+	left := time.Until(t.msg.AnswerBy)
+	t.timer = time.AfterFunc(left, func() { t.settle(message.Accept, nil) })
+	err := t.lane.relay.sync.Enqueue(convKey{t.lane.id, t.msg.Conversation.ID}, t)
+	if err == nil {
+		return true
+	}
+	t.timer.Stop()
+	t.sync = false
+	return false
+}
+
+// runSync is one attempt at a synchronous message.
+func (r *Relay) runSync(ctx context.Context, dt *dispatch.Task[convKey, *task]) dispatch.Outcome {
+	t := dt.Job
+	t.complete = dt.Complete
+	return t.attempt(ctx, t.answer)
+}
+
+// answer acknowledges with what the handler answered, if there is still time. A
+// late answer becomes a reply that changes the card.
+func (t *task) answer(res *router.Result, err error) {
+	t.timer.Stop()
+	switch {
+	case err != nil && router.IsPermanent(err):
+		t.settle(message.Retry, nil)
+		return
+	case err != nil:
+		t.settle(message.Accept, nil)
+		return
+	}
+	if !t.settled.Load() {
+		t.settle(message.Accept, res.Answer)
+		return
+	}
+	if len(res.Answer) == 0 {
+		return
+	}
+	t.lane.relay.count.lateAnswer.Add(1)
+	if t.msg.Kind == message.KindCard {
+		res.Replies = append(res.Replies, message.Reply{Format: message.FormatCard, Card: res.Answer})
+	}
+}
