@@ -101,9 +101,10 @@ const (
 // flag tells a regional indicator, of which two make one flag.
 func flag(r rune) bool { return unicode.Is(unicode.Regional_Indicator, r) }
 
+// flagsBefore counts the regional indicators at the end of s.
 func flagsBefore(s string) int {
 	n := 0
-	for len(s) > 0 && n < clusterMax {
+	for len(s) > 0 {
 		r, size := utf8.DecodeLastRuneInString(s)
 		if !flag(r) {
 			break

@@ -62,6 +62,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// String hides the secret.
+func (c Config) String() string { return "[sender of " + c.ClientID + "]" }
+
+// GoString hides the secret.
+func (c Config) GoString() string { return c.String() }
+
 // withDefaults fills a copy.
 func (c Config) withDefaults() Config {
 	c.RobotCode = cmp.Or(c.RobotCode, c.ClientID)
@@ -100,15 +106,18 @@ func (c Config) validate() error {
 	case c.MaxBody < bodyMin || c.MaxBody > bodyMax:
 		return refuse("MaxBody", fmt.Sprintf("must be from %d to %d", bodyMin, bodyMax))
 	}
+	if err := c.validateBase("APIBase", c.APIBase); err != nil {
+		return err
+	}
+	if err := c.validateBase("OAPIBase", c.OAPIBase); err != nil {
+		return err
+	}
 	for _, h := range c.ReplyHosts {
 		if h == "" || strings.ContainsAny(h, "/@?# ") {
 			return refuse("ReplyHosts", "must hold bare hosts, such as oapi.dingtalk.com")
 		}
 	}
-	if err := c.validateBase("APIBase", c.APIBase); err != nil {
-		return err
-	}
-	return c.validateBase("OAPIBase", c.OAPIBase)
+	return nil
 }
 
 func (c Config) validateBase(field, base string) error {
