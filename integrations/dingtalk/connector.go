@@ -35,7 +35,8 @@ func New(cfg Config) (*Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("dingtalk config: %w", err)
 	}
-	c := &Connector{cfg: cfg, hide: secrets{}.with(cfg.ClientSecret)}
+	hide := secrets{}.with(cfg.ClientSecret).with(cfg.proxyPassword())
+	c := &Connector{cfg: cfg, hide: hide}
 	c.cfg.Logger = cfg.Logger.With("installation", string(cfg.Installation))
 	return c, nil
 }

@@ -97,14 +97,23 @@ func dialEnd(
 	var cert *tls.CertificateVerificationError
 	switch {
 	case ctx.Err() != nil:
-		return lost("dial_timeout", fmt.Errorf("dial: %w", ctx.Err()))
+		return lost(failure("dial", ctx.Err()), fmt.Errorf("dial: %w", ctx.Err()))
 	case resp != nil:
 		return handshakeEnd(err, resp, hide)
 	case errors.As(err, &cert):
 		return lost("dial_tls", fmt.Errorf("dial: %w", err))
 	default:
-		return lost("dial_failed", fmt.Errorf("dial: %w", err))
+		return lost(failure("dial", err), fmt.Errorf("dial: %w", err))
 	}
+}
+
+// failure is the code of a step that failed, timeouts apart.
+func failure(step string, err error) string {
+	var n net.Error
+	if errors.As(err, &n) && n.Timeout() {
+		return step + "_timeout"
+	}
+	return step + "_failed"
 }
 
 func handshakeEnd(err error, resp *http.Response, hide secrets) *integrations.End {

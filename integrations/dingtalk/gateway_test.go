@@ -37,7 +37,7 @@ type gateway struct {
 	open, connect http.HandlerFunc
 }
 
-func newGateway(t *testing.T, l net.Listener) *gateway {
+func newGateway(t testing.TB, l net.Listener) *gateway {
 	g := &gateway{
 		addr:  l.Addr().String(),
 		socks: make(chan *websocket.Conn, 16),

@@ -33,6 +33,16 @@ func (c *Config) proxyFunc() func(*http.Request) (*url.URL, error) {
 	return func(*http.Request) (*url.URL, error) { return u, bare(err) }
 }
 
+// proxyPassword is the password in Proxy, empty if there is none.
+func (c *Config) proxyPassword() string {
+	u, err := url.Parse(c.Proxy)
+	if err != nil || u.User == nil {
+		return ""
+	}
+	password, _ := u.User.Password()
+	return password
+}
+
 // errNoCertificate means that a CA file was read and holds nothing of use.
 var errNoCertificate = errors.New("no certificate in CAFile")
 

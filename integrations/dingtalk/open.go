@@ -54,7 +54,7 @@ func (c *Connector) open(ctx context.Context) (grant, *integrations.End) {
 	defer cancel()
 	a, err := c.post(ctx)
 	if err != nil {
-		return grant{}, lost("open_failed", fmt.Errorf("open: %w", c.hide.err(bare(err))))
+		return grant{}, lost(failure("open", err), fmt.Errorf("open: %w", c.hide.err(bare(err))))
 	}
 	var g grant
 	if end := a.grant(&g, c.hide); end != nil {

@@ -1,6 +1,7 @@
 package dingtalk
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -131,6 +132,11 @@ func (a *answer) describe(hide secrets) error {
 		return fmt.Errorf("open: status %d, code %s, request id %s: %s", a.status,
 			hide.excerpt([]byte(c.Code)), hide.excerpt([]byte(c.RequestID)),
 			hide.excerpt([]byte(c.Message)))
+	}
+	if b := bytes.TrimSpace(a.body); len(b) > 0 && (b[0] == '{' || b[0] == '[') {
+		// It may hold a ticket, which cannot be told from its other words.
+		return fmt.Errorf("open: status %d, and %d bytes of JSON without grant or code",
+			a.status, len(a.body))
 	}
 	return fmt.Errorf("open: status %d with %s instead of a JSON answer: %q",
 		a.status, orNone(a.contentType), hide.excerpt(a.body))

@@ -12,9 +12,13 @@ type secrets []string
 
 const hidden = "[hidden]"
 
+// shortest is the length below which a word keeps no secret, and would only blot
+// out parts of others.
+const shortest = 4
+
 // with adds a word, as it is and as it stands in a URL.
 func (s secrets) with(word string) secrets {
-	if word == "" {
+	if len(word) < shortest {
 		return s
 	}
 	out := append(s[:len(s):len(s)], word)

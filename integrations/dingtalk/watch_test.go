@@ -212,7 +212,7 @@ func TestStopWhileOpening(t *testing.T) {
 }
 
 func TestOpeningIsBounded(t *testing.T) {
-	for where, code := range map[string]string{"open": "open_failed", "connect": "dial_timeout"} {
+	for where, code := range map[string]string{"open": "open_timeout", "connect": "dial_timeout"} {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, use := pipeGateway(t)
