@@ -93,7 +93,7 @@ func decodeObjects(body []byte, limit int) (Result, error) {
 			err = res.take(a)
 		}
 		if err != nil {
-			return Result{}, fmt.Errorf("json: %w", err)
+			return Result{}, fmt.Errorf("decode: %w", err)
 		}
 	}
 }

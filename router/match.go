@@ -19,7 +19,7 @@ type Match struct {
 	Kinds         []message.Kind
 	Chats         []message.ChatType
 	// Mention, when set, asks that the bot is (true) or is not (false) mentioned.
-	// In a chat of two nobody is mentioned.
+	// Platforms tell it of groups only.
 	Mention *bool
 	// Prefix is what the text begins with, in this case, after leading white
 	// space. It stays in the text that the handler gets.
