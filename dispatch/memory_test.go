@@ -1,0 +1,100 @@
+package dispatch_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-io/penstock/dispatch"
+)
+
+// A finished job must be collectable while later jobs of its key still wait.
+func TestFinishedJobIsUnreachable(t *testing.T) {
+	type big struct{ data [1 << 16]byte }
+	collected := make(chan struct{})
+	second, goOn := make(chan struct{}), make(chan struct{})
+	d, err := dispatch.New(dispatch.Config[string, *big]{
+		Workers: 1,
+		Run: func(_ context.Context, t *dispatch.Task[string, *big]) outcome {
+			if t.Job == nil {
+				close(second)
+				<-goOn
+			}
+			return dispatch.Done()
+		},
+	})
+	require.NoError(t, err)
+	func() {
+		job := &big{}
+		runtime.AddCleanup(job, func(c chan struct{}) { close(c) }, collected)
+		require.NoError(t, d.Enqueue("a", job))
+	}()
+	require.NoError(t, d.Enqueue("a", nil))
+	<-second
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		select {
+		case <-collected:
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
+	close(goOn)
+	require.NoError(t, d.Shutdown(t.Context()))
+}
+
+// The memory of a burst of keys comes back after a lull, or at once with a stop.
+func TestBurstGivesItsMemoryBack(t *testing.T) {
+	const keys = 50_000
+	for name, rest := range map[string]func(*testing.T, *dispatcher){
+		"lull": func(*testing.T, *dispatcher) { elapse(2 * time.Second) },
+		"stop": func(t *testing.T, d *dispatcher) { shutdown(t, d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := make1(t, config{Run: instant, Pending: 4 * keys})
+				before := heap()
+				for job := range keys {
+					enqueue(t, d, strconv.Itoa(job), job)
+				}
+				require.NoError(t, d.Drain(t.Context()))
+				rest(t, d)
+				synctest.Wait()
+				after := heap()
+				require.Less(t, after, before+keys*8, "some map or list is kept")
+				shutdown(t, d)
+			})
+		})
+	}
+}
+
+func TestIdleDispatcherHasNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := make1(t, config{Run: instant})
+		enqueue(t, d, "a", 1)
+		synctest.Wait() // no shutdown: in a bubble a goroutine left over is a failure
+		require.Zero(t, d.Stats().Workers)
+	})
+}
+
+func TestOneAllocationForAJob(t *testing.T) {
+	handled := make(chan struct{})
+	d := make1(t, config{Run: func(context.Context, *task) outcome {
+		handled <- struct{}{}
+		return dispatch.Done()
+	}})
+	enqueue(t, d, "a", 0)
+	<-handled
+	allocs := testing.AllocsPerRun(1000, func() {
+		_ = d.Enqueue("a", 1)
+		<-handled
+	})
+	shutdown(t, d)
+	require.LessOrEqual(t, allocs, 1.0)
+}
