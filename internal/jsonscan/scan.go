@@ -37,60 +37,56 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// scanPlain gives the first index from i on that ends a run of plain text, or the
-// length. seen has a top bit set if a byte outside ASCII was passed.
-func scanPlain(s string, i int) (end int, seen uint64) {
-	for i+8 <= len(s) {
-		w := load(s, i)
-		if m := marks(w); m != 0 {
-			n := bits.TrailingZeros64(m) >> 3
-			return i + n, seen | w&(1<<(8*n)-1)
-		}
-		seen |= w
-		i += 8
-	}
-	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
-		seen |= uint64(s[i])
-		i++
-	}
-	return i, seen
-}
-
 // scanString reads the string whose opening quote is at s[i].
 func scanString(s string, i int) (v Value, end int, ok bool) {
-	start, wide, escaped := i, uint64(0), false
+	start, seen, escaped := i, uint64(0), false
 	for i++; ; {
-		var seen uint64
-		i, seen = scanPlain(s, i)
-		wide |= seen
+		// This loop is where the time goes: it stands here and not in a function of
+		// its own because strings are short and calls are not free.
+		for i+8 <= len(s) {
+			w := load(s, i)
+			m := marks(w)
+			if m == 0 {
+				seen |= w
+				i += 8
+				continue
+			}
+			n := bits.TrailingZeros64(m) &^ 7
+			seen |= w & (1<<n - 1)
+			i += n >> 3
+			break
+		}
+		for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
+			seen |= uint64(s[i])
+			i++
+		}
 		if i >= len(s) || s[i] < ' ' {
 			return Value{}, i, false
 		}
 		if s[i] == '"' {
-			i++
-			return Value{s[start:i], String, escaped, wide&highs != 0}, i, true
+			return stringValue(s[start:i+1], escaped, seen&highs != 0), i + 1, true
 		}
-		escaped = true
 		n := escapeLen(s, i)
 		if n == 0 {
 			return Value{}, i, false
 		}
 		i += n
+		escaped = true
 	}
 }
 
 // escapeLen is how many bytes the escape at s[i] takes, 0 if it is none.
 func escapeLen(s string, i int) int {
-	if i+1 >= len(s) {
+	switch {
+	case i+1 >= len(s):
+		return 0
+	case plainEscapes[s[i+1]] != 0:
+		return 2
+	case s[i+1] == 'u' && hex4(s, i+2) >= 0:
+		return 6
+	default:
 		return 0
 	}
-	if s[i+1] != 'u' {
-		return int(min(plainEscapes[s[i+1]], 1)) * 2
-	}
-	if hex4(s, i+2) < 0 {
-		return 0
-	}
-	return 6
 }
 
 // scanKey reads a member's name at s[i] and the colon after it; end is where the

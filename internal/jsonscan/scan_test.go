@@ -120,6 +120,34 @@ func FuzzWalksAgreeWithParse(f *testing.F) {
 	})
 }
 
+// FuzzAppendText checks that reading a string while copying it is no different
+// from reading it first.
+func FuzzAppendText(f *testing.F) {
+	for _, doc := range documents {
+		f.Add(doc, 3)
+	}
+	f.Fuzz(func(t *testing.T, value string, free int) {
+		doc := `{"before":1,"data":` + value + `,"after":"x"}`
+		first, second, skipped := jsonscan.ReadObject(doc), jsonscan.ReadObject(doc), jsonscan.ReadObject(doc)
+		for first.Next() {
+			require.True(t, second.Next() && skipped.Next())
+			dst := append(make([]byte, 0, min(max(free, 1), 64)), '+')
+			want := "+" + first.Value().Text()
+			got := string(second.AppendText(dst))
+			if first.Err() == nil {
+				require.Equal(t, want, got)
+			}
+			require.Equal(t, first.Err(), second.Err())
+			require.Equal(t, first.Value().Raw(), second.Value().Raw())
+			require.Equal(t, first.Value().Text(), second.Value().Text())
+		}
+		require.False(t, second.Next() || skipped.Next())
+		require.Equal(t, first.Err(), second.Err())
+		require.Equal(t, first.Err(), skipped.Err(), "a value nobody asks for is checked all the same")
+		require.Equal(t, json.Valid([]byte(doc)), first.Err() == nil)
+	})
+}
+
 func checkEnd(t *testing.T, err error, right bool, wrongKind error) {
 	if right {
 		require.NoError(t, err)
@@ -147,6 +175,8 @@ func TestDepth(t *testing.T) {
 		_, err := jsonscan.Parse(doc)
 		require.ErrorIs(t, err, jsonscan.ErrTooDeep, n)
 		m := jsonscan.ReadObject(`{"a":` + doc + `}`)
+		require.True(t, m.Next())
+		require.Zero(t, m.Value())
 		require.False(t, m.Next())
 		require.ErrorIs(t, m.Err(), jsonscan.ErrTooDeep, n)
 		e := jsonscan.ReadArray("[" + doc + "]")

@@ -34,10 +34,14 @@ func (k Kind) String() string {
 // Value is one value cut from a document. It is well formed. The zero Value is a
 // missing one: every method gives a zero result.
 type Value struct {
-	raw     string // with the quotes, if it is a string
-	kind    Kind
-	escaped bool // a string with a backslash in it
-	wide    bool // a string with bytes outside ASCII in it
+	raw   string // with the quotes, if it is a string
+	kind  Kind
+	plain bool // a string whose inside is its text
+	wide  bool // a string with bytes outside ASCII in it
+}
+
+func stringValue(raw string, escaped, wide bool) Value {
+	return Value{raw: raw, kind: String, plain: !escaped && !wide, wide: wide}
 }
 
 // Kind tells what the value is.
@@ -53,6 +57,16 @@ func (v Value) Exists() bool { return v.kind > Null }
 // value; it is empty for anything else. Lone surrogates and invalid UTF-8 come
 // out as U+FFFD.
 func (v Value) Text() string {
+	if v.plain {
+		return v.raw[1 : len(v.raw)-1]
+	}
+	return v.text()
+}
+
+// text stays out of line so that Text fits into its callers.
+//
+//go:noinline
+func (v Value) text() string {
 	switch v.kind {
 	case Bool, Number:
 		return v.raw
@@ -65,6 +79,9 @@ func (v Value) Text() string {
 
 // AppendText appends what Text gives.
 func (v Value) AppendText(dst []byte) []byte {
+	if v.plain {
+		return append(dst, v.raw[1:len(v.raw)-1]...)
+	}
 	switch v.kind {
 	case Bool, Number:
 		return append(dst, v.raw...)
@@ -148,7 +165,7 @@ func (v Value) Elements() Elements {
 
 func (v Value) unquoted() string {
 	body := v.raw[1 : len(v.raw)-1]
-	if !v.escaped && (!v.wide || utf8.ValidString(body)) {
+	if strings.IndexByte(body, '\\') < 0 && utf8.ValidString(body) {
 		return body
 	}
 	// Unescaping never makes a text longer, except for invalid bytes.

@@ -47,16 +47,19 @@ func Parse(doc string) (Value, error) {
 //	}
 type Members struct {
 	doc  string
-	pos  int
+	pos  int  // the start of the value while it is pending, else behind it
 	more bool // a member has been read, so the next one needs a comma
 	done bool
-	err  error
-	key  Value
-	val  Value
+	// pending is set until the value of the current member has been read.
+	pending bool
+	err     error
+	key     Value
+	val     Value
 }
 
 // ReadObject walks a document that is one object. Each value is checked as it is
-// passed; Err is nil after the walk if the whole document is well formed.
+// passed, whether it is asked for or not; Err is nil after the walk if the whole
+// document is well formed.
 func ReadObject(doc string) Members {
 	i := skipSpace(doc, 0)
 	if i < len(doc) && doc[i] == '{' {
@@ -71,6 +74,9 @@ func ReadObject(doc string) Members {
 
 // Next goes to the next member. It is false at the end and at a mistake.
 func (m *Members) Next() bool {
+	if m.pending {
+		m.read()
+	}
 	if m.done {
 		return false
 	}
@@ -81,27 +87,56 @@ func (m *Members) Next() bool {
 	if i < 0 {
 		return m.stop(ErrSyntax)
 	}
-	key, i, ok := scanKey(m.doc, i)
+	var ok bool
+	m.key, m.pos, ok = scanKey(m.doc, i)
 	if !ok {
 		return m.stop(ErrSyntax)
 	}
-	val, i, err := scanValue(m.doc, i, MaxDepth-1)
-	if err != nil {
-		return m.stop(err)
-	}
-	m.key, m.val, m.pos, m.more = key, val, i, true
+	m.more, m.pending = true, true
 	return true
 }
 
 // Key gives the member's name.
 func (m *Members) Key() string { return m.key.Text() }
 
-// Value gives the member's value.
-func (m *Members) Value() Value { return m.val }
+// Value reads the member's value. It is the missing value if it is malformed; the
+// walk ends there.
+func (m *Members) Value() Value {
+	if m.pending {
+		m.read()
+	}
+	return m.val
+}
+
+// AppendText appends the text of the member's value, as [Value.AppendText] does,
+// and reads a string only once for it. Call it instead of Value, not after it.
+// For a malformed value it appends anything.
+func (m *Members) AppendText(dst []byte) []byte {
+	if !m.pending || m.pos >= len(m.doc) || m.doc[m.pos] != '"' {
+		return m.Value().AppendText(dst)
+	}
+	dst, end, ok := appendScanned(dst, m.doc, m.pos)
+	m.pending, m.val = false, Value{}
+	if !ok {
+		m.stop(ErrSyntax)
+		return dst
+	}
+	m.val, m.pos = stringValue(m.doc[m.pos:end], true, true), end
+	return dst
+}
 
 // Err tells what ended the walk early: [ErrSyntax], [ErrTooDeep], [ErrNotObject],
 // or nil.
 func (m *Members) Err() error { return m.err }
+
+func (m *Members) read() {
+	var err error
+	m.pending = false
+	m.val, m.pos, err = scanValue(m.doc, m.pos, MaxDepth-1)
+	if err != nil {
+		m.stop(err)
+	}
+}
 
 func (m *Members) stop(err error) bool {
 	m.done, m.err = true, err

@@ -49,23 +49,40 @@ type Frame struct {
 
 // DecodeFrame reads an envelope. The only error is ErrNotFrame.
 func DecodeFrame(b []byte) (Frame, error) {
+	p := packs.Get().(*pack)
+	defer p.release()
 	// The view ends with this function: what leaves it is a number or a copy.
-	e, err := readEnvelope(jsonscan.View(b))
+	e, err := p.readEnvelope(jsonscan.View(b))
 	if err != nil {
 		return Frame{}, ErrNotFrame
 	}
-	return e.frame(), nil
+	return p.frame(&e), nil
 }
 
 // envelope holds the pieces of a frame where they stand in its text.
 type envelope struct {
 	kind, topic, messageID          jsonscan.Value
 	eventID, eventType, eventCorpID jsonscan.Value
-	bornTime, sentAt, data          jsonscan.Value
+	bornTime, sentAt                jsonscan.Value
 }
 
-func readEnvelope(text string) (envelope, error) {
+// maxPack bounds the buffers that are kept for the next frame.
+const maxPack = 64 << 10
+
+// pack is a buffer to put a frame's strings together in, the inner document first.
+type pack struct{ buf []byte }
+
+var packs = sync.Pool{New: func() any { return &pack{buf: make([]byte, 0, 4<<10)} }}
+
+func (p *pack) release() {
+	if cap(p.buf) <= maxPack {
+		packs.Put(p)
+	}
+}
+
+func (p *pack) readEnvelope(text string) (envelope, error) {
 	var e envelope
+	p.buf = p.buf[:0]
 	m := jsonscan.ReadObject(text)
 	for m.Next() {
 		switch m.Key() {
@@ -74,7 +91,7 @@ func readEnvelope(text string) (envelope, error) {
 		case "headers", "header": // both spellings are documented
 			e.readHeaders(m.Value())
 		case "data":
-			e.data = m.Value()
+			p.readData(&m)
 		case "time":
 			if !e.sentAt.Exists() {
 				e.sentAt = m.Value()
@@ -82,6 +99,16 @@ func readEnvelope(text string) (envelope, error) {
 		}
 	}
 	return e, m.Err()
+}
+
+// readData keeps the inner document. A value that is no string is one as it
+// stands.
+func (p *pack) readData(m *jsonscan.Members) {
+	p.buf = m.AppendText(p.buf[:0])
+	switch v := m.Value(); v.Kind() {
+	case jsonscan.Object, jsonscan.Array:
+		p.buf = append(p.buf, v.Raw()...)
+	}
 }
 
 func (e *envelope) readHeaders(v jsonscan.Value) {
@@ -105,89 +132,28 @@ func (e *envelope) readHeaders(v jsonscan.Value) {
 	}
 }
 
-// frame copies the pieces: all into one buffer, and that into one string.
-func (e *envelope) frame() Frame {
+// frame copies the pieces behind the inner document, and all of it into one
+// string.
+func (p *pack) frame(e *envelope) Frame {
 	var f Frame
 	f.BornTime, _ = e.bornTime.Int()
 	f.SentAt, _ = e.sentAt.Int()
-	fields := [...]struct {
-		to   *string
-		from jsonscan.Value
-	}{
-		{&f.MessageID, e.messageID},
-		{&f.EventID, e.eventID},
-		{&f.EventType, e.eventType},
-		{&f.EventCorpID, e.eventCorpID},
-		{&f.Type, e.kind},
-		{&f.Topic, e.topic},
+	words := [...]jsonscan.Value{
+		e.kind, e.topic, e.messageID, e.eventID, e.eventType, e.eventCorpID,
 	}
-	p := packs.Get().(*pack)
-	defer p.release()
-	p.buf = appendData(p.buf[:0], e.data)
-	ends := [len(fields) + 1]int{len(p.buf)}
-	for i, field := range fields {
-		if *field.to = known(field.from); *field.to == "" {
-			p.buf = field.from.AppendText(p.buf)
-		}
+	ends := [1 + len(words)]int{len(p.buf)}
+	for i, word := range words {
+		p.buf = word.AppendText(p.buf)
 		ends[i+1] = len(p.buf)
 	}
 	all := string(p.buf)
 	f.Data = all[:ends[0]]
-	for i, field := range fields {
-		if ends[i] < ends[i+1] {
-			*field.to = all[ends[i]:ends[i+1]]
-		}
+	for i, to := range [...]*string{
+		&f.Type, &f.Topic, &f.MessageID, &f.EventID, &f.EventType, &f.EventCorpID,
+	} {
+		*to = all[ends[i]:ends[i+1]]
 	}
 	return f
-}
-
-// appendData appends the inner document. A value that is no string is one as it
-// stands.
-func appendData(dst []byte, v jsonscan.Value) []byte {
-	switch v.Kind() {
-	case jsonscan.String:
-		return v.AppendText(dst)
-	case jsonscan.Invalid, jsonscan.Null:
-		return dst
-	default:
-		return append(dst, v.Raw()...)
-	}
-}
-
-// known gives the constant for a word that most frames hold, so that it needs no
-// memory of its own; it is empty for any other text.
-func known(v jsonscan.Value) string {
-	word, _ := strings.CutPrefix(strings.TrimSuffix(v.Raw(), `"`), `"`)
-	switch word {
-	case TypeCallback:
-		return TypeCallback
-	case TopicRobot:
-		return TopicRobot
-	case TypeEvent:
-		return TypeEvent
-	case TypeSystem:
-		return TypeSystem
-	case TopicPing:
-		return TopicPing
-	case TopicCard:
-		return TopicCard
-	default:
-		return ""
-	}
-}
-
-// maxPack bounds the buffers that are kept for the next frame.
-const maxPack = 64 << 10
-
-// pack is a buffer to put a frame's strings together in.
-type pack struct{ buf []byte }
-
-var packs = sync.Pool{New: func() any { return &pack{buf: make([]byte, 0, 4<<10)} }}
-
-func (p *pack) release() {
-	if cap(p.buf) <= maxPack {
-		packs.Put(p)
-	}
 }
 
 // maxReason bounds what is kept of a reason, in bytes.

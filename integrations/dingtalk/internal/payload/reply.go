@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/penstock-io/penstock/internal/jsonscan"
@@ -30,7 +31,10 @@ type Reply struct {
 func (Reply) String() string { return "[reply address]" }
 
 // GoString hides the address.
-func (Reply) GoString() string { return "[reply address]" }
+func (r Reply) GoString() string { return r.String() }
+
+// LogValue hides the address.
+func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // ReplyAddress reads the address from the message's Raw, so it can be had again
 // after a restart. What Raw does not hold comes from the message.
