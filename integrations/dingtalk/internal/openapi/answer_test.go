@@ -42,7 +42,8 @@ func samples(t testing.TB) map[string]*answer {
 		for k, v := range s.Response.Headers {
 			h.Set(k, v)
 		}
-		list[strings.TrimSuffix(filepath.Base(f), ".json")] = decode(s.Response.Status, h, []byte(body), time.Time{})
+		name := strings.TrimSuffix(filepath.Base(f), ".json")
+		list[name] = decode(s.Response.Status, h, []byte(body), time.Time{})
 	}
 	require.NotEmpty(t, list)
 	return list
@@ -95,7 +96,9 @@ func TestSamplesAreClassified(t *testing.T) {
 		"session-text":             sent,
 		"session-too-fast":         {next: message.NextWait, after: time.Minute, code: "130101"},
 		"token-bad-secret":         {next: message.NextPark, code: "invalidClientIdOrSecret"},
-		"token-ok":                 {outcome: outcomeSent, warning: "the answer did not say whether it was taken"},
+		"token-ok": {
+			outcome: outcomeSent, warning: "the answer did not say whether it was taken",
+		},
 	}
 	got := make(map[string]verdict)
 	for name, a := range samples(t) {

@@ -141,7 +141,8 @@ func TestRetryAfterLengthensAWait(t *testing.T) {
 	a := decode(http.StatusTooManyRequests, http.Header{"Retry-After": {"7"}}, nil, time.Time{})
 	require.Equal(t, 7*time.Second, classify(a).after)
 	a = decode(http.StatusServiceUnavailable, http.Header{"Retry-After": {"30"}}, nil, time.Time{})
-	require.Equal(t, verdict{next: message.NextWait, after: 30 * time.Second, code: "http_503"}, classify(a))
+	want := verdict{next: message.NextWait, after: 30 * time.Second, code: "http_503"}
+	require.Equal(t, want, classify(a))
 }
 
 func word(status int, code string) *answer {

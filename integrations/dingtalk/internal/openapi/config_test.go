@@ -14,13 +14,14 @@ func TestConfigDefaults(t *testing.T) {
 	s, err := New(given)
 	require.NoError(t, err)
 	require.Equal(t, "id", s.cfg.RobotCode)
-	require.Equal(t, []string{DefaultAPIBase, DefaultOAPIBase}, []string{s.cfg.APIBase, s.cfg.OAPIBase})
+	require.Equal(t, DefaultAPIBase, s.cfg.APIBase)
+	require.Equal(t, DefaultOAPIBase, s.cfg.OAPIBase)
 	require.Contains(t, s.cfg.ReplyHosts, "oapi.dingtalk.com")
 	require.Contains(t, s.cfg.ReplyHosts, "api.dingtalk.com")
 	require.Equal(t, DefaultTimeout, s.cfg.Timeout)
 	require.Equal(t, DefaultMaxBody, s.cfg.MaxBody)
 	require.NotSame(t, http.DefaultTransport, s.http.Transport)
-	require.Equal(t, Config{ClientID: "id", ClientSecret: "secret"}, given, "defaults are set on a copy")
+	require.Equal(t, Config{ClientID: "id", ClientSecret: "secret"}, given, "a copy is filled")
 }
 
 func TestConfigListIsCopied(t *testing.T) {
@@ -29,7 +30,8 @@ func TestConfigListIsCopied(t *testing.T) {
 	s, err := New(Config{ClientID: "id", ClientSecret: "secret", ReplyHosts: hosts})
 	require.NoError(t, err)
 	require.Equal(t, "Proxy.Example", hosts[0])
-	require.Equal(t, []string{"proxy.example", "api.dingtalk.com", "oapi.dingtalk.com"}, s.cfg.ReplyHosts)
+	require.Equal(t, []string{"proxy.example", "api.dingtalk.com", "oapi.dingtalk.com"},
+		s.cfg.ReplyHosts)
 }
 
 func TestConfigIsRefusedByField(t *testing.T) {

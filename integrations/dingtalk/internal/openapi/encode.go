@@ -29,6 +29,9 @@ func appendString(dst []byte, s string) []byte {
 // how many bytes of s it takes.
 func escape(s string) (esc string, size int) {
 	c := s[0]
+	if asIs(c) {
+		return "", 1
+	}
 	if c >= utf8.RuneSelf {
 		r, size := utf8.DecodeRuneInString(s)
 		if r == utf8.RuneError && size == 1 {
@@ -48,16 +51,18 @@ func escape(s string) (esc string, size int) {
 	case '\t':
 		return `\t`, 1
 	}
-	if c < ' ' {
-		return fmt.Sprintf(`\u%04x`, c), 1
-	}
-	return "", 1
+	return fmt.Sprintf(`\u%04x`, c), 1
 }
+
+// asIs tells an ASCII character that stands for itself in a JSON string.
+func asIs(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
 // cost is how many bytes the first rune of s takes inside a JSON string.
 func cost(s string) (encoded, size int) {
 	c := s[0]
 	switch {
+	case asIs(c):
+		return 1, 1
 	case c >= utf8.RuneSelf:
 		r, size := utf8.DecodeRuneInString(s)
 		if r == utf8.RuneError && size == 1 {
@@ -66,10 +71,8 @@ func cost(s string) (encoded, size int) {
 		return size, size
 	case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
 		return 2, 1
-	case c < ' ':
-		return 6, 1
 	}
-	return 1, 1
+	return len(`\u0000`), 1
 }
 
 // costOf is how many bytes s takes inside a JSON string, without the quotes.
@@ -97,6 +100,10 @@ func fit(s string, room int) int {
 	}
 	return i
 }
+
+// within tells whether s takes at most room bytes inside a JSON string. It looks
+// at no more of s than that.
+func within(s string, room int) bool { return len(s) <= room && fit(s, room) == len(s) }
 
 // appendField appends `"name":"value"`, after a comma unless an object begins.
 func appendField(dst []byte, name, value string) []byte {

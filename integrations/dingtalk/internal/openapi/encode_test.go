@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -114,7 +115,7 @@ func TestMentionsLeaveRoom(t *testing.T) {
 	s := newSender(t, bodyMin)
 	var many []message.UserID
 	for i := range 200 {
-		many = append(many, message.UserID(strings.Repeat("x", 20)+string(rune('A'+i%26))+string(rune('A'+i/26))))
+		many = append(many, message.UserID(fmt.Sprintf("staff%020d", i)))
 	}
 	o := message.Outbound{Reply: message.Reply{Text: "x", Mentions: many}}
 	require.NotEmpty(t, s.mentions(&o))
@@ -125,7 +126,8 @@ func TestMentionsLeaveRoom(t *testing.T) {
 func BenchmarkWebhookBody(b *testing.B) {
 	s := newSender(b, 0)
 	o := message.Outbound{Reply: message.Reply{
-		Format: message.FormatMarkdown, Text: strings.Repeat("A line with \"quotes\", 数字 & <tags>.\n", 250),
+		Format: message.FormatMarkdown,
+		Text:   strings.Repeat("A line with \"quotes\", 数字 & <tags>.\n", 250),
 	}}
 	b.SetBytes(int64(len(o.Text)))
 	b.ReportAllocs()

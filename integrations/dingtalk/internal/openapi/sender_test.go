@@ -181,7 +181,7 @@ func TestTokenRefusedTwiceWaits(t *testing.T) {
 	_, err := p.sender(t).Send(t.Context(), text(t, to, "x"))
 	se := failed(t, err)
 	require.Equal(t, []any{message.NextWait, message.LandedNo, "InvalidAuthentication"},
-		[]any{se.Next, se.Landed, se.Code})
+		axes(se))
 	require.Len(t, p.requests(pathGroup), 2)
 }
 
@@ -217,7 +217,7 @@ func TestNoTokenNoReply(t *testing.T) {
 			s := p.sender(t)
 			_, err := s.Send(t.Context(), text(t, to, "x"))
 			se := failed(t, err)
-			require.Equal(t, []any{c.next, message.LandedNo, c.code}, []any{se.Next, se.Landed, se.Code})
+			require.Equal(t, []any{c.next, message.LandedNo, c.code}, axes(se))
 			require.Empty(t, p.requests(pathGroup))
 			require.Equal(t, c.next == message.NextPark, len(s.Problems()) == 1)
 		})
@@ -251,7 +251,7 @@ func TestTimeoutAfterTheRequestIsUncertain(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Send(t.Context(), text(t, p.group(), "x"))
 	se := failed(t, err)
-	require.Equal(t, []any{message.NextAgain, message.LandedMaybe, "timeout"}, []any{se.Next, se.Landed, se.Code})
+	require.Equal(t, []any{message.NextAgain, message.LandedMaybe, "timeout"}, axes(se))
 	require.EqualValues(t, 1, s.Stats().Uncertain)
 }
 
@@ -261,7 +261,7 @@ func TestLostConnectionIsUncertain(t *testing.T) {
 	_, err := p.sender(t).Send(t.Context(), text(t, p.group(), "x"))
 	se := failed(t, err)
 	require.Equal(t, []any{message.NextAgain, message.LandedMaybe, "connection_lost"},
-		[]any{se.Next, se.Landed, se.Code})
+		axes(se))
 }
 
 func TestAnswerCutOffIsUncertain(t *testing.T) {
@@ -287,7 +287,7 @@ func TestNothingWasSentWhenNobodyListens(t *testing.T) {
 	p.Close()
 	_, err := s.Send(t.Context(), o)
 	se := failed(t, err)
-	require.Equal(t, []any{message.NextAgain, message.LandedNo, "connect"}, []any{se.Next, se.Landed, se.Code})
+	require.Equal(t, []any{message.NextAgain, message.LandedNo, "connect"}, axes(se))
 }
 
 func TestCallersContext(t *testing.T) {
@@ -380,20 +380,21 @@ func TestMissingPermissionNamesTheScopeUntilItIsGranted(t *testing.T) {
 func TestRepliesThatCannotBeSent(t *testing.T) {
 	p := newPlatform(t)
 	s := p.sender(t)
+	some := message.Reply{Text: "x"}
 	for name, c := range map[string]struct {
 		o    message.Outbound
 		code string
 	}{
 		"blank":           {text(t, p.group(), " \n"), "empty_text"},
-		"bad address":     {message.Outbound{Target: message.Target("SENTINEL-C"), Reply: message.Reply{Text: "x"}}, "bad_target"},
-		"no address":      {message.Outbound{Reply: message.Reply{Text: "x"}}, "no_conversation"},
+		"bad address":     {message.Outbound{Target: message.Target("SENTINEL-C"), Reply: some}, "bad_target"},
+		"no address":      {message.Outbound{Reply: some}, "no_conversation"},
 		"card of nothing": {card(t, Target{}, `{"cardData":{}}`), "no_card"},
 		"no card":         {card(t, Target{Card: "c"}, ``), "bad_card"},
 		"odd card":        {card(t, Target{Card: "c"}, `[]`), "bad_card"},
 	} {
 		_, err := s.Send(t.Context(), c.o)
 		se := failed(t, err)
-		require.Equal(t, []any{message.NextNever, message.LandedNo, c.code}, []any{se.Next, se.Landed, se.Code}, name)
+		require.Equal(t, []any{message.NextNever, message.LandedNo, c.code}, axes(se), name)
 		require.NotContains(t, err.Error(), "SENTINEL")
 	}
 	require.Empty(t, p.requests(""))
@@ -424,12 +425,13 @@ func TestCardIsChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, message.Receipt{Route: "card"}, r)
 	got := p.requests(pathCard)[0]
+	private := map[string]any{"cardParamMap": map[string]any{"c": "1"}}
 	require.Equal(t, []string{http.MethodPut, "token-0001"}, []string{got.method, got.token})
 	require.Contains(t, got.body, "<b>")
 	require.Equal(t, map[string]any{
 		"outTrackId":        "track1",
 		"cardData":          map[string]any{"cardParamMap": map[string]any{"a": "<b>"}},
-		"privateData":       map[string]any{"staff\"1": map[string]any{"cardParamMap": map[string]any{"c": "1"}}},
+		"privateData":       map[string]any{"staff\"1": private},
 		"userIdType":        1.0,
 		"cardUpdateOptions": map[string]any{"updateCardDataByKey": true},
 	}, jsonOf(t, got.body))
@@ -457,3 +459,6 @@ func countOf(s *Sender, route, result string) uint64 {
 	}
 	return 0
 }
+
+// axes is what tells one failure from another.
+func axes(se *message.SendError) []any { return []any{se.Next, se.Landed, se.Code} }

@@ -170,7 +170,7 @@ func (p *packer) cutLine(pos, end int) {
 	for {
 		pos += len(p.text[pos:end]) - len(trimStart(p.text[pos:end]))
 		tail := p.text[pos:end]
-		if costOf(trimEnd(tail)) <= p.room() {
+		if within(trimEnd(tail), p.room()) {
 			p.start, p.end, p.used = pos, end, costOf(tail)
 			return
 		}
@@ -189,7 +189,7 @@ func (p *packer) cutFence(b block) {
 	for {
 		room := p.room() - costOf(before)
 		tail := p.text[pos:b.end]
-		if costOf(trimEnd(tail)) <= room {
+		if within(trimEnd(tail), room) {
 			p.before, p.start, p.end = before, pos, b.end
 			p.used = costOf(before) + costOf(tail)
 			return

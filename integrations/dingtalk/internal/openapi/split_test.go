@@ -21,7 +21,8 @@ func outbound(format message.Format, text string) message.Outbound {
 func replies() *rapid.Generator[message.Outbound] {
 	line := rapid.OneOf(
 		rapid.SampledFrom([]string{
-			"", "  ", "```", "```go", "~~~~", "    ```", "- a list item", "`````` x y", "\r", "```\t\"x\"",
+			"", "  ", "```", "```go", "~~~~", "    ```", "- a list item", "`````` x y", "\r",
+			"```\t\"x\"",
 			strings.Repeat("数据。", 150), strings.Repeat("<a&b>数", 90), strings.Repeat("one word ", 100),
 			strings.Repeat("👩‍👩‍👧", 60), strings.Repeat("🇩🇪", 70), strings.Repeat("\x01", 300),
 			strings.Repeat("\"\\", 400), strings.Repeat(" ", 3000), "```" + strings.Repeat(" ", 200) + "x",
