@@ -15,17 +15,22 @@ func nothing(context.Context, *Task[string, int]) Outcome { return Done() }
 
 func TestConfigDefaults(t *testing.T) {
 	type config = Config[string, int]
+	const timeout = 2 * time.Minute
 	for _, c := range []struct {
-		name      string
-		give      config
-		want      config
-		noTimeout bool
+		name       string
+		give, want config
+		noTimeout  bool
 	}{
-		{"zero", config{}, config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 8, Timeout: 2 * time.Minute}, false},
-		{"spares follow workers", config{Workers: 3}, config{Workers: 3, PerKey: 256, Pending: 2048, Spares: 3, Timeout: 2 * time.Minute}, false},
 		{
-			"given",
-			config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5},
+			"zero", config{},
+			config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 8, Timeout: timeout}, false,
+		},
+		{
+			"spares follow workers", config{Workers: 3},
+			config{Workers: 3, PerKey: 256, Pending: 2048, Spares: 3, Timeout: timeout}, false,
+		},
+		{
+			"given", config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5},
 			config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5}, false,
 		},
 		{
