@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/internal/payload"
@@ -76,13 +77,14 @@ type Config struct {
 	// acknowledgements it owes. Default 3 s.
 	AckGrace time.Duration
 
-	// ReplyHosts lists the hosts to which replies may be posted. Default: the host
-	// of OAPIBase.
+	// ReplyHosts lists the hosts to which replies may be posted; those of APIBase
+	// and OAPIBase are always among them. Default: DingTalk's public cloud.
 	ReplyHosts []string
 	// RobotCode is the sender of replies that name no robot. Default: ClientID.
 	RobotCode string
 
-	// Logger takes the connector's log. Default: none.
+	// Logger takes the connector's log; what tells installations apart belongs into
+	// its attributes. Default: none.
 	Logger *slog.Logger
 }
 
@@ -184,8 +186,8 @@ func (c *Config) validateHosts(add addProblem) {
 func (c *Config) badBase(base string) string {
 	u, err := url.Parse(base)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "":
-		return "is not the URL of a host"
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "":
+		return "must be a scheme and a host, such as " + DefaultAPIBase
 	case u.Scheme == "https":
 		return ""
 	case u.Scheme == "http" && c.AllowInsecure && isLoopback(u.Hostname()):

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/penstock-io/penstock/integrations"
+	"github.com/penstock-io/penstock/integrations/dingtalk/internal/payload"
 )
 
 // Platform is the name under which DingTalk is known.
-const Platform = "dingtalk"
+const Platform = payload.Platform
 
 // Connector opens sessions of one bot. All methods may be called from any number
 // of goroutines; sessions may overlap.
@@ -36,9 +37,7 @@ func New(cfg Config) (*Connector, error) {
 		return nil, fmt.Errorf("dingtalk config: %w", err)
 	}
 	hide := secrets{}.with(cfg.ClientSecret).with(cfg.proxyPassword())
-	c := &Connector{cfg: cfg, hide: hide}
-	c.cfg.Logger = cfg.Logger.With("installation", string(cfg.Installation))
-	return c, nil
+	return &Connector{cfg: cfg, hide: hide}, nil
 }
 
 // Profile implements integrations.Connector.

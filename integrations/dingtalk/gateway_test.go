@@ -110,6 +110,7 @@ const (
 // core is the side that takes deliveries.
 type core struct {
 	offers  chan message.Delivery
+	opened  chan struct{}
 	live    chan struct{}
 	retired chan time.Duration
 	offer   func(message.Delivery) error // in place of the channel, if set
@@ -118,11 +119,13 @@ type core struct {
 func newCore() *core {
 	return &core{
 		offers:  make(chan message.Delivery, 1000),
+		opened:  make(chan struct{}, 10),
 		live:    make(chan struct{}, 1000),
 		retired: make(chan time.Duration, 10),
 	}
 }
 
+func (c *core) Opened()                { c.opened <- struct{}{} }
 func (c *core) Live()                  { c.live <- struct{}{} }
 func (c *core) Retire(d time.Duration) { c.retired <- d }
 func (c *core) Offer(_ context.Context, d message.Delivery) error {

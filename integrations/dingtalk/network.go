@@ -64,6 +64,20 @@ func (c *Config) tlsConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
+// transport makes what requests to the open API go through.
+func (c *Config) transport() (*http.Transport, error) {
+	tlsCfg, err := c.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		Proxy:                  c.proxyFunc(),
+		DialContext:            c.DialContext,
+		TLSClientConfig:        tlsCfg,
+		MaxResponseHeaderBytes: maxOpenBody,
+	}, nil
+}
+
 // basePool is a copy of the given pool, or of the system's.
 func basePool(given *x509.CertPool) *x509.CertPool {
 	if given != nil {

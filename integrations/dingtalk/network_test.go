@@ -105,7 +105,7 @@ func TestBadCAFile(t *testing.T) {
 // connectProxy is a CONNECT proxy that asks for a password.
 type connectProxy struct {
 	connects atomic.Int32
-	pumps    sync.WaitGroup
+	done     chan struct{} // a word for each connect that has ended
 }
 
 func (p *connectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -115,6 +115,7 @@ func (p *connectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.connects.Add(1)
+	defer func() { p.done <- struct{}{} }()
 	up, err := net.Dial("tcp", r.Host)
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
@@ -122,22 +123,24 @@ func (p *connectProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	down, _, _ := http.NewResponseController(w).Hijack()
 	_, _ = down.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
-	p.pumps.Go(func() { _, _ = io.Copy(up, down); _ = up.Close() })
-	p.pumps.Go(func() { _, _ = io.Copy(down, up); _ = down.Close() })
+	var pump sync.WaitGroup
+	pump.Go(func() { _, _ = io.Copy(up, down); _ = up.Close() })
+	_, _ = io.Copy(down, up)
+	_ = down.Close()
+	pump.Wait()
 }
 
 func TestProxyCarriesBothLegs(t *testing.T) {
 	g, srv := tlsGateway(t)
-	p := &connectProxy{}
+	p := &connectProxy{done: make(chan struct{}, 2)}
 	proxy := httptest.NewServer(p)
-	t.Cleanup(func() {
-		proxy.Close()
-		p.pumps.Wait()
-	})
+	t.Cleanup(proxy.Close)
 	cfg := secure(g)
 	cfg.Proxy = "http://user:pass@" + proxy.Listener.Addr().String()
 	cfg.RootCAs = x509.NewCertPool()
 	cfg.RootCAs.AddCert(srv.Certificate())
 	talk(t, g, cfg)
+	<-p.done
+	<-p.done
 	require.EqualValues(t, 2, p.connects.Load())
 }

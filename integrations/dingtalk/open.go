@@ -67,17 +67,11 @@ func (c *Connector) open(ctx context.Context) (grant, *integrations.End) {
 // post makes the request. A client of its own lets the certificates be read anew,
 // and leaves no idle connection behind: the next open is hours away.
 func (c *Connector) post(ctx context.Context) (*answer, error) {
-	tlsCfg, err := c.cfg.tlsConfig()
+	tr, err := c.cfg.transport()
 	if err != nil {
 		return nil, err
 	}
-	tr := &http.Transport{
-		Proxy:                  c.cfg.proxyFunc(),
-		DialContext:            c.cfg.DialContext,
-		TLSClientConfig:        tlsCfg,
-		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: maxOpenBody,
-	}
+	tr.DisableKeepAlives = true
 	defer tr.CloseIdleConnections()
 	// A redirect would carry the client secret to another place.
 	hc := &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error {

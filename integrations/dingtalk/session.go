@@ -87,6 +87,7 @@ func (s *session) serve(ctx context.Context) integrations.End {
 	s.watch()
 	unhook := context.AfterFunc(ctx, s.leave)
 	defer s.shut(unhook)
+	integrations.Opened(s.in)
 	err := s.read(ctx)
 	end := s.ending(err)
 	s.c.log().Info("session over", "why", end.Why.String(), "code", end.Code, "error", end.Err)

@@ -68,6 +68,7 @@ func TestIdleLinkIsKept(t *testing.T) {
 		<-time.After(6 * time.Hour)
 		synctest.Wait()
 		require.Empty(t, r.end)
+		require.Len(t, r.core.opened, 1)
 		require.Empty(t, r.core.live, "pongs prove a link, not a session")
 		require.Equal(t, 720, pings)
 	})
