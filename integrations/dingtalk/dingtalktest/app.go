@@ -129,7 +129,7 @@ func (a *App) AwaitSessions(ctx context.Context, n int) error {
 	return a.await(ctx, "sessions", func() bool {
 		open := 0
 		for _, s := range a.sessions {
-			if s.state == StateOpen {
+			if s.upLocked() {
 				open++
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
@@ -189,7 +188,7 @@ func (b *blast) aim() <-chan struct{} {
 	defer b.app.mu.Unlock()
 	b.targets = b.targets[:0]
 	for _, s := range b.app.sessions {
-		if (s.state == StateOpen || s.state == StateClosed) && s.takes(&f) {
+		if s.chosenLocked(&f) {
 			b.targets = append(b.targets, s)
 		}
 	}
@@ -334,9 +333,9 @@ func (b *blast) answered(raw []byte, now time.Time) bool {
 	if !bytes.HasPrefix(id, b.prefix) || len(id) != frameIDSize {
 		return false
 	}
-	seq, err1 := strconv.Atoi(string(id[seqAt : seqAt+seqSize]))
-	i, err2 := strconv.Atoi(string(id[slotAt : slotAt+slotSize]))
-	if err1 != nil || err2 != nil || i >= len(b.slots) || i < 0 {
+	seq, ok1 := number(id[seqAt : seqAt+seqSize])
+	i, ok2 := number(id[slotAt : slotAt+slotSize])
+	if !ok1 || !ok2 || i >= len(b.slots) {
 		return false
 	}
 	ok := bytes.Contains(raw, codeOK) || scanCode(raw) == 200

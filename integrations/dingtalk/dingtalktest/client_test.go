@@ -18,6 +18,8 @@ import (
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
 )
 
+const tokenHeader = "x-acs-dingtalk-access-token"
+
 // client is a plain client of the gateway, over TCP or in memory.
 type client struct {
 	t    *testing.T
@@ -38,7 +40,12 @@ func openBody(id, secret string) string {
 
 // serve runs a gateway on TCP.
 func serve(t *testing.T, cfg dingtalktest.Config) *client {
-	return newClient(t, dingtalktest.Serve(t, cfg), (&net.Dialer{}).DialContext)
+	return serveClient(t, dingtalktest.Serve(t, cfg))
+}
+
+// serveClient is a client over TCP.
+func serveClient(t *testing.T, gw *dingtalktest.Gateway) *client {
+	return newClient(t, gw, (&net.Dialer{}).DialContext)
 }
 
 // bubble runs f with a gateway in memory, in a synctest bubble.
@@ -73,7 +80,7 @@ func (c *client) call(method, target string, header http.Header, body string) (a
 	require.NoError(c.t, err)
 	req.Header.Set("Accept", "application/json")
 	for k, v := range header {
-		req.Header[http.CanonicalHeaderKey(k)] = v
+		req.Header[k] = v
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -108,7 +115,9 @@ func (c *client) token() http.Header {
 	a := c.must("POST", c.gw.URL()+"/v1.0/oauth2/accessToken", nil,
 		`{"appKey":"`+cred.ClientID+`","appSecret":"`+cred.Secret+`"}`)
 	require.Equal(c.t, 200, a.status, a.body)
-	return http.Header{"x-acs-dingtalk-access-token": {a.json["accessToken"].(string)}}
+	h := http.Header{}
+	h.Set(tokenHeader, a.json["accessToken"].(string))
+	return h
 }
 
 // dialTicket upgrades with a ticket.

@@ -169,14 +169,14 @@ func (c Config) validateChoices() error {
 	}
 	for i, wait := range c.EventRetries {
 		if wait < 0 {
-			return fmt.Errorf("EventRetries[%d]: must not be negative, is %v", i, wait)
+			return fmt.Errorf("%s[%d]: must not be negative, is %v", "EventRetries", i, wait)
 		}
 	}
 	if c.HoldLimit < 0 {
-		return fmt.Errorf("HoldLimit: must not be negative, is %d", c.HoldLimit)
+		return fmt.Errorf("%s: must not be negative, is %d", "HoldLimit", c.HoldLimit)
 	}
 	if c.Record < 0 {
-		return fmt.Errorf("Record: must not be negative, is %d", c.Record)
+		return fmt.Errorf("%s: must not be negative, is %d", "Record", c.Record)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -57,8 +58,7 @@ func (g *Gateway) serveDownload(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request) {
-	var index int
-	_, err := fmt.Sscan(r.URL.Query().Get("app"), &index)
+	index, err := strconv.Atoi(r.URL.Query().Get("app"))
 	a := g.appAt(index)
 	if err != nil || a == nil {
 		http.NotFound(w, r)

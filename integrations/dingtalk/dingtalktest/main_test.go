@@ -1,9 +1,22 @@
 package dingtalktest_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/penstock-io/penstock/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+// botDir holds the bot that buildBot builds.
+var botDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "dingtalktest")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	botDir = dir
+	leaktest.Main(m)
+}

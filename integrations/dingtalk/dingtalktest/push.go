@@ -119,8 +119,7 @@ func (a *App) chooseLocked(f *frame) *Session {
 	n := 0
 	var chosen *Session
 	for _, s := range a.sessions {
-		unnoticed := s.state == StateClosed // else it would not be in the list
-		if (s.state != StateOpen && !unnoticed) || !s.takes(f) {
+		if !s.chosenLocked(f) {
 			continue
 		}
 		n++
@@ -129,6 +128,18 @@ func (a *App) chooseLocked(f *frame) *Session {
 		}
 	}
 	return chosen
+}
+
+// chosenLocked tells whether a frame may be given to the socket. One that has
+// closed is in the app's list only for as long as nobody has noticed.
+func (s *Session) chosenLocked(f *frame) bool {
+	return (s.upLocked() || s.state == StateClosed) && s.takes(f)
+}
+
+// upLocked tells whether pushes on the socket have a chance, as far as the
+// gateway has noticed.
+func (s *Session) upLocked() bool {
+	return s.state == StateOpen && (s.app.gw.cfg.DeadFor > 0 || !s.sock.isEnded())
 }
 
 func (a *App) writeLocked(p *Pushed, s *Session) {

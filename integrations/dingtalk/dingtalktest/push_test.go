@@ -129,7 +129,7 @@ func TestFailedEventIsPushedOnScheduleAndKept(t *testing.T) {
 
 func (c *client) failedEvents() []any {
 	c.t.Helper()
-	token := c.token()["x-acs-dingtalk-access-token"][0]
+	token := c.token().Get(tokenHeader)
 	a := c.must("GET", c.gw.URL()+"/call_back/get_call_back_failed_result?access_token="+token, nil, "")
 	require.EqualValues(c.t, 0, a.json["errcode"], a.body)
 	return a.json["failed_list"].([]any)

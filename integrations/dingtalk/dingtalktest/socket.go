@@ -13,7 +13,7 @@ const (
 	// outLimit bounds what a socket that is not read may owe.
 	outLimit = 16 << 20
 	// spareLimit is the largest buffer that is kept while nothing is written.
-	spareLimit = 256 << 10
+	spareLimit = 1 << 20
 	// writeTimeout bounds one write; a client that reads nothing for so long has
 	// gone.
 	writeTimeout = 10 * time.Second
@@ -158,6 +158,12 @@ func (s *socket) why() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reason
+}
+
+func (s *socket) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // silence makes everything put from now on vanish, and everything waiting; with

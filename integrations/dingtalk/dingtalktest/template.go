@@ -121,6 +121,17 @@ func digits(b []byte, v int) {
 	}
 }
 
+// number reads what digits wrote.
+func number(b []byte) (v int, ok bool) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		v = v*10 + int(c-'0')
+	}
+	return v, true
+}
+
 var (
 	keyID   = []byte(`"` + headerMessageID + `"`)
 	keyCode = []byte(`"code"`)
