@@ -40,8 +40,10 @@ func TestDecodeBody(t *testing.T) {
 		"text that is not": {"text/plain", `{"text":1}`, replied("text", `{"text":1}`)},
 		"bad bytes":        {"text/plain", "a\xff", replied("text", "a\uFFFD")},
 		"markdown":         {"text/markdown", "# hi", replied("markdown", "# hi")},
-		"answer":           {asJSON, `{"answer":{"a":1}}`, router.Result{Answer: json.RawMessage(`{"a":1}`)}},
-		"null answer":      {asJSON, `{"answer":null}`, router.Result{}},
+		"answer": {
+			asJSON, `{"answer":{"a":1}}`, router.Result{Answer: json.RawMessage(`{"a":1}`)},
+		},
+		"null answer": {asJSON, `{"answer":null}`, router.Result{}},
 		"both": {
 			asJSON, `{"text":"hi","answer":"ok"}`,
 			router.Result{Replies: hi.Replies, Answer: json.RawMessage(`"ok"`)},

@@ -323,7 +323,8 @@ func TestHTTPErrorsHideSecrets(t *testing.T) {
 func TestClean(t *testing.T) {
 	require.Equal(t, "a b", router.Clean(" a\n\x00b\u202e ", 100))
 	require.Equal(t, "日…", router.Clean("日本語", 5))
-	require.Equal(t, "[hidden] [hid…", router.Clean("s3cret-long s3cret", 13, "s3cret", "s3cret-long"))
+	require.Equal(t, "[hidden] [hid…",
+		router.Clean("s3cret-long s3cret", 13, "s3cret", "s3cret-long"))
 	require.Equal(t, `proxy "http://[hidden]@proxy:3128"`,
 		router.Clean(`proxy "http://u:p@proxy:3128"`, 100))
 	require.Equal(t, "a\uFFFDb", router.Clean("a\xffb", 100, ""))

@@ -1,8 +1,10 @@
 package router_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -253,12 +255,18 @@ func TestObserve(t *testing.T) {
 }
 
 func TestObserveHookIsHarmless(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
 	panics := func(context.Context, *message.Inbound, router.Outcome) { panic("hook") }
 	for name, hook := range map[string]router.Hook{"nil": nil, "panics": panics} {
 		t.Run(name, func(t *testing.T) {
 			res, err := router.Observe(hook)(says("x")).Handle(t.Context(), text("x"))
 			require.NoError(t, err)
 			require.Len(t, res.Replies, 1)
+			require.Equal(t, name == "panics", strings.Contains(log.String(), "panic=hook"))
+			log.Reset()
 		})
 	}
 }
