@@ -9,8 +9,9 @@ import (
 )
 
 // benchDocument is of the size and shape of a chat message: many short strings.
-var benchDocument = `{"conversationId":"cidExample0001/AAAAAAAAAAAAAAAAAAAAAAAAA=","isAdmin":false,` +
-	`"createAt":1785000000000,"senderNick":"Example User","text":{"content":"what is the status?"},` +
+var benchDocument = `{"conversationId":"cidExample0001/AAAAAAAAAAAAAAAAAAAAAAAAA=",` +
+	`"isAdmin":false,"createAt":1785000000000,"senderNick":"Example User",` +
+	`"text":{"content":"what is the status?"},` +
 	`"atUsers":[{"dingtalkId":"exampleBot0001"},{"dingtalkId":"other","staffId":"staff0002"}],` +
 	strings.Repeat(`"unused":"a value that is passed over",`, 10) + `"last":null}`
 

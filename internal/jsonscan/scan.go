@@ -39,7 +39,7 @@ func skipSpace(s string, i int) int {
 
 // scanString reads the string whose opening quote is at s[i].
 func scanString(s string, i int) (v Value, end int, ok bool) {
-	start, seen, escaped := i, uint64(0), false
+	start, seen := i, uint64(0)
 	for i++; ; {
 		// This loop is where the time goes: it stands here and not in a function of
 		// its own because strings are short and calls are not free.
@@ -64,14 +64,14 @@ func scanString(s string, i int) (v Value, end int, ok bool) {
 			return Value{}, i, false
 		}
 		if s[i] == '"' {
-			return stringValue(s[start:i+1], escaped, seen&highs != 0), i + 1, true
+			return Value{raw: s[start : i+1], kind: String, plain: seen&highs == 0}, i + 1, true
 		}
 		n := escapeLen(s, i)
 		if n == 0 {
 			return Value{}, i, false
 		}
 		i += n
-		escaped = true
+		seen |= highs // not plain either
 	}
 }
 

@@ -16,52 +16,13 @@ var plainEscapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// appendString appends the text of the well-formed inside of a string. wide says
-// that it has bytes outside ASCII.
-func appendString(dst []byte, s string, wide bool) []byte {
-	start, seen := len(dst), uint64(0)
-	if wide {
-		seen = highs
-	}
-	return mended(appendUnescaped(dst, s), start, seen)
-}
-
-// appendUnescaped copies words of eight bytes, also when only the first few are
-// wanted: what was written too much is written over next.
-func appendUnescaped(dst []byte, s string) []byte {
-	dst = slices.Grow(dst, len(s)+slack)
-	buf, n, i := dst[:cap(dst)], len(dst), 0
-	for i+8 <= len(s) {
-		w := load(s, i)
-		binary.LittleEndian.PutUint64(buf[n:], w)
-		slash := w ^ ones*'\\'
-		m := (slash - ones) &^ slash & highs
-		if m == 0 {
-			i, n = i+8, n+8
-			continue
-		}
-		plain := bits.TrailingZeros64(m) >> 3
-		i, n = i+plain, n+plain
-		var used, wrote int
-		used, wrote = unescapeOne(buf[n:], s[i:])
-		i, n = i+used, n+wrote
-	}
-	for i < len(s) {
-		if s[i] != '\\' {
-			buf[n] = s[i]
-			i, n = i+1, n+1
-			continue
-		}
-		used, wrote := unescapeOne(buf[n:], s[i:])
-		i, n = i+used, n+wrote
-	}
-	return buf[:n]
-}
-
 // appendScanned reads the string whose opening quote is at s[i] and appends its
-// text, in one pass: a string in which every tenth byte is escaped, such as a
-// document inside a string, costs about one wrong guess of the processor for each
-// escape and pass.
+// text. It is one pass for both because escapes come at odd distances: each costs
+// the processor a wrong guess per pass, and a document inside a string has one for
+// every ten bytes.
+//
+// It copies words of eight bytes, also when only the first few are wanted: what
+// was written too much is written over next.
 func appendScanned(dst []byte, s string, i int) (text []byte, end int, ok bool) {
 	start, seen := len(dst), uint64(0)
 	i++

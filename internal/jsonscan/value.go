@@ -36,12 +36,7 @@ func (k Kind) String() string {
 type Value struct {
 	raw   string // with the quotes, if it is a string
 	kind  Kind
-	plain bool // a string whose inside is its text
-	wide  bool // a string with bytes outside ASCII in it
-}
-
-func stringValue(raw string, escaped, wide bool) Value {
-	return Value{raw: raw, kind: String, plain: !escaped && !wide, wide: wide}
+	plain bool // a string of ASCII without escapes: its inside is its text
 }
 
 // Kind tells what the value is.
@@ -86,7 +81,8 @@ func (v Value) AppendText(dst []byte) []byte {
 	case Bool, Number:
 		return append(dst, v.raw...)
 	case String:
-		return appendString(dst, v.raw[1:len(v.raw)-1], v.wide)
+		dst, _, _ = appendScanned(dst, v.raw, 0)
+		return dst
 	default:
 		return dst
 	}
@@ -168,6 +164,6 @@ func (v Value) unquoted() string {
 	if strings.IndexByte(body, '\\') < 0 && utf8.ValidString(body) {
 		return body
 	}
-	// Unescaping never makes a text longer, except for invalid bytes.
-	return View(appendString(make([]byte, 0, len(body)+slack), body, v.wide))
+	// Unescaping makes no text longer, except where it mends invalid UTF-8.
+	return View(v.AppendText(make([]byte, 0, len(v.raw)+slack)))
 }

@@ -121,7 +121,7 @@ func (m *Members) AppendText(dst []byte) []byte {
 		m.stop(ErrSyntax)
 		return dst
 	}
-	m.val, m.pos = stringValue(m.doc[m.pos:end], true, true), end
+	m.val, m.pos = Value{raw: m.doc[m.pos:end], kind: String}, end
 	return dst
 }
 

@@ -11,7 +11,9 @@ import (
 	"github.com/penstock-io/penstock/message"
 )
 
-var benchFrames = []string{"bot-text-single", "bot-text-group", "bot-reply-to-text", "bot-richtext", "event-user-add-org"}
+var benchFrames = []string{
+	"bot-text-single", "bot-text-group", "bot-reply-to-text", "bot-richtext", "event-user-add-org",
+}
 
 func readFrame(t testing.TB, name string) []byte {
 	raw, err := os.ReadFile("testdata/frames/" + name + ".json")
@@ -60,10 +62,11 @@ type peerFrame struct {
 type peerRobot struct {
 	ConversationID, ConversationType, ConversationTitle, MsgID, SenderID, SenderStaffID string
 	SenderUnionID, SenderNick, RobotCode, ChatbotUserID, MsgType, OriginalMsgID         string
-	CreateAt                                                                            int64
-	IsInAtList                                                                          bool
-	AtUsers                                                                             []struct{ DingtalkID, StaffID string }
-	Text                                                                                struct {
+
+	CreateAt   int64
+	IsInAtList bool
+	AtUsers    []struct{ DingtalkID, StaffID string }
+	Text       struct {
 		Content    string
 		RepliedMsg *struct {
 			MsgType, MsgID, SenderID string

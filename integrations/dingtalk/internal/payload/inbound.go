@@ -56,7 +56,9 @@ var callbackKinds = map[string]message.Kind{
 // The message's strings are pieces of f.Data, which is also its Raw. Its ID,
 // FrameID and conversation id are apart, in a small piece of memory of their own,
 // as they live longer than the message: in queues, dedup windows and acks.
-func Inbound(f *Frame, inst message.InstallationID, now time.Time) (m *message.Inbound, defect string) {
+func Inbound(
+	f *Frame, inst message.InstallationID, now time.Time,
+) (m *message.Inbound, defect string) {
 	m = &message.Inbound{
 		Schema:       message.Schema,
 		Installation: inst,

@@ -48,10 +48,18 @@ func TestBodies(t *testing.T) {
 		`"msgtype":7,"text":{"content":"odd type"}`:          {message.TypeUnknown, "odd type", nil},
 		`"msgtype":"reply","text":{"content":"old client"}`:  {message.TypeUnknown, "old client", nil},
 		`"isAdmin":true`: {message.TypeUnknown, "", nil},
-		`"msgtype":"text","text":{"content":"1"},"text":{"content":"2"}`:      {message.TypeText, "2", nil},
-		`"msgtype":"markdown","text":{"content":"*here*"}`:                    {message.TypeMarkdown, "*here*", nil},
-		`"msgtype":"markdown","content":"{\"text\":\"*x*\"}"`:                 {message.TypeMarkdown, "*x*", nil},
-		`"msgtype":"markdown","content":{"text":"*y*"},"text":{"content":""}`: {message.TypeMarkdown, "*y*", nil},
+		`"msgtype":"text","text":{"content":"1"},"text":{"content":"2"}`: {
+			message.TypeText, "2", nil,
+		},
+		`"msgtype":"markdown","text":{"content":"*here*"}`: {
+			message.TypeMarkdown, "*here*", nil,
+		},
+		`"msgtype":"markdown","content":"{\"text\":\"*x*\"}"`: {
+			message.TypeMarkdown, "*x*", nil,
+		},
+		`"msgtype":"markdown","content":{"text":"*y*"},"text":{"content":""}`: {
+			message.TypeMarkdown, "*y*", nil,
+		},
 		`"msgtype":"picture","content":{"downloadCode":"d","pictureDownloadCode":"p"}`: {
 			message.TypeImage, "", []message.Media{image("d", "p")},
 		},
@@ -60,8 +68,11 @@ func TestBodies(t *testing.T) {
 		},
 		`"msgtype":"picture","content":{}`:   {message.TypeImage, "", nil},
 		`"msgtype":"picture","content":"{["`: {message.TypeImage, "", nil},
-		`"msgtype":"richText","content":{"richText":[{"text":"a"},3,"x",[],{"type":"at","atName":"Bo","atUserId":"u2"},
-			{"msgType":"picture","downloadCode":"d"},{"type":"skill","downloadCode":"no"},{"text":"b","type":"new"}]}`: {
+		`"msgtype":"richText","content":{"richText":[{"text":"a"},3,"x",[],
+			{"type":"at","atName":"Bo","atUserId":"u2"},
+			{"msgType":"picture","downloadCode":"d"},
+			{"type":"skill","downloadCode":"no"},
+			{"text":"b","type":"new"}]}`: {
 			message.TypeRich, "a@Bob", []message.Media{image("d", "")},
 		},
 		`"content":{"richText":[{"text":"no type"}]}`:       {message.TypeRich, "no type", nil},
@@ -80,8 +91,12 @@ func TestBodies(t *testing.T) {
 			message.TypeRecord, "A: hi\nB: inner\n{\"user\":\"json\"}\nC: said\nD: inside",
 			[]message.Media{image("d", ""), {Kind: message.TypeAudio, Code: "a"}},
 		},
-		`"msgtype":"chatRecord","content":{"summary":"s","chatRecord":"broken["}`: {message.TypeRecord, "s", nil},
-		`"msgtype":"chatRecord","content":{"title":"t"}`:                          {message.TypeRecord, "t", nil},
+		`"msgtype":"chatRecord","content":{"summary":"s","chatRecord":"broken["}`: {
+			message.TypeRecord, "s", nil,
+		},
+		`"msgtype":"chatRecord","content":{"title":"t"}`: {
+			message.TypeRecord, "t", nil,
+		},
 		`"msgtype":"interactiveCard","content":{"cardContent":"{\"children\":[{\"value\":\"v\"}]}"}`: {
 			message.TypeCard, "v", nil,
 		},
@@ -89,7 +104,9 @@ func TestBodies(t *testing.T) {
 			{"elementType":"RICHTEXT","children":[{"value":"a"},{"value":"b"}]},{"value":"two"}]}`: {
 			message.TypeCard, "one\nab\ntwo", nil,
 		},
-		`"msgtype":"actionCard","content":{"title":"T","markdown":"M","hidden":"no"}`: {message.TypeCard, "T\nM", nil},
+		`"msgtype":"actionCard","content":{"title":"T","markdown":"M","hidden":"no"}`: {
+			message.TypeCard, "T\nM", nil,
+		},
 	} {
 		m := robot(t, members)
 		require.Equal(t, want.kind, m.Type, members)
@@ -102,25 +119,29 @@ func TestBodies(t *testing.T) {
 func TestTextOfAGroup(t *testing.T) {
 	const group = `"conversationType":"2","msgtype":"text","text":{"content":"%s"}`
 	for content, want := range map[string]string{
-		`  hi `: "hi ", `\n/cmd x`: "/cmd x", ` \u00a0hi`: "hi", ` @bot hi`: "@bot hi", `   `: "", `a  b`: "a  b",
+		`  hi `: "hi ", `\n/cmd x`: "/cmd x", ` \u00a0hi`: "hi", ` @bot hi`: "@bot hi", `   `: "",
+		`a  b`: "a  b",
 	} {
 		require.Equal(t, want, robot(t, fmt.Sprintf(group, content)).Text)
 	}
 }
 
 func TestMentions(t *testing.T) {
-	m := robot(t, `"atUsers":[{"dingtalkId":"bot"},{"dingtalkId":"x","staffId":"s1"},{"dingtalkId":"out"},{},7,null,
-		{"staffId":"s2"}],"chatbotUserId":"bot"`)
+	m := robot(t, `"chatbotUserId":"bot","atUsers":[
+		{"dingtalkId":"bot"},{"dingtalkId":"x","staffId":"s1"},{"dingtalkId":"out"},{},7,null,
+		{"staffId":"s2"}]`)
 	require.True(t, m.MentionsBot)
 	require.Equal(t, []message.UserID{"s1", "out", "s2"}, m.Mentions)
 	require.Equal(t, message.ChatGroup, m.Conversation.Type, "only a group has mentions")
 	require.True(t, robot(t, `"isInAtList":"true"`).MentionsBot)
 	require.False(t, robot(t, `"atUsers":[{"dingtalkId":""}],"chatbotUserId":""`).MentionsBot)
 
-	const card = `"msgtype":"interactiveCard","conversationType":2,"chatbotUserId":"bot","atUsers":[%s],
+	const card = `"msgtype":"interactiveCard","conversationType":2,
+		"chatbotUserId":"bot","atUsers":[%s],
 		"content":{"cardContent":[{"value":"@Somebody"},{"value":"do it"}]}`
 	require.Equal(t, "do it", robot(t, fmt.Sprintf(card, `{"dingtalkId":"bot"}`)).Text)
-	require.Equal(t, "@Somebody\ndo it", robot(t, fmt.Sprintf(card, `{"dingtalkId":"bot"},{"dingtalkId":"x"}`)).Text,
+	require.Equal(t, "@Somebody\ndo it",
+		robot(t, fmt.Sprintf(card, `{"dingtalkId":"bot"},{"dingtalkId":"x"}`)).Text,
 		"the mention may be the other's")
 }
 
@@ -139,10 +160,18 @@ func TestQuotes(t *testing.T) {
 		`"text":{"content":"x"}`:                           nil,
 		`"originalMsgId":"o1"`:                             {ID: "o1"},
 		`"text":{"repliedMsg":"odd"},"originalMsgId":"o1"`: {ID: "o1"},
-		`"text":{"repliedMsg":{"msgType":"text","content":{"content":"other key"}}}`:    {Type: "text", Text: "other key"},
-		`"text":{"repliedMsg":{"msgType":"text","content":"not a document"}}`:           {Type: "text", Text: "not a document"},
-		`"text":{"repliedMsg":{"content":{"text":"untyped"}}},"originalMsgId":"o2"`:     {ID: "o2", Type: "unknown"},
-		`"text":{"repliedMsg":"{\"msgType\":\"text\",\"content\":{\"text\":\"str\"}}"}`: {Type: "text", Text: "str"},
+		`"text":{"repliedMsg":{"msgType":"text","content":{"content":"other key"}}}`: {
+			Type: "text", Text: "other key",
+		},
+		`"text":{"repliedMsg":{"msgType":"text","content":"not a document"}}`: {
+			Type: "text", Text: "not a document",
+		},
+		`"text":{"repliedMsg":{"content":{"text":"untyped"}}},"originalMsgId":"o2"`: {
+			ID: "o2", Type: "unknown",
+		},
+		`"text":{"repliedMsg":"{\"msgType\":\"text\",\"content\":{\"text\":\"str\"}}"}`: {
+			Type: "text", Text: "str",
+		},
 		`"content":{"repliedMsg":{"msgType":"file","content":{"fileName":"f","downloadCode":"d"}}}`: {
 			Type: "file", Media: []message.Media{{Kind: "file", Code: "d", Name: "f"}},
 		},
@@ -158,7 +187,8 @@ func TestTimesAndDurations(t *testing.T) {
 	at := time.UnixMilli(1785000000000).UTC()
 	for members, want := range map[string]time.Time{
 		`"createAt":1785000000000`: at, `"createAt":"1785000000000"`: at, `"createA":1785000000000`: at,
-		`"createAt":1.785e12`: at, `"createAt":-5`: {}, `"createAt":0`: {}, `"createAt":9e18`: {}, `"createAt":"soon"`: {},
+		`"createAt":1.785e12`: at, `"createAt":-5`: {}, `"createAt":0`: {}, `"createAt":9e18`: {},
+		`"createAt":"soon"`:          {},
 		`"createAt":253402300800000`: {}, `"createAt":null`: {}, `"createAt":1e400`: {},
 	} {
 		require.Equal(t, want, robot(t, members).SentAt, members)
@@ -224,15 +254,17 @@ func TestDefects(t *testing.T) {
 		`{"conversationId":"c","x":` + deep + `}`: payload.DefectTooDeep, deep: payload.DefectTooDeep,
 	} {
 		for _, topic := range []string{
-			payload.TopicRobot, payload.TopicDelegate, payload.TopicCard, payload.TopicDynamic, payload.TopicPlugin,
+			payload.TopicRobot, payload.TopicDelegate, payload.TopicCard, payload.TopicDynamic,
+			payload.TopicPlugin,
 		} {
 			f := payload.Frame{Type: payload.TypeCallback, Topic: topic, MessageID: "f1", Data: data}
 			checkDefect(t, f, want)
 		}
 		checkDefect(t, payload.Frame{Type: payload.TypeEvent, MessageID: "f1", Data: data}, want)
 	}
-	checkDefect(t, payload.Frame{Type: payload.TypeCallback, Topic: payload.TopicRobot, MessageID: "f1", Data: `{}`},
-		payload.DefectNoConversation)
+	checkDefect(t, payload.Frame{
+		Type: payload.TypeCallback, Topic: payload.TopicRobot, MessageID: "f1", Data: `{}`,
+	}, payload.DefectNoConversation)
 }
 
 func checkDefect(t *testing.T, f payload.Frame, want string) {
@@ -279,7 +311,8 @@ func TestEventIDs(t *testing.T) {
 
 func TestEventTime(t *testing.T) {
 	for data, want := range map[string]int64{
-		`{"timeStamp":"1785000000000"}`: 1785000000000, `{"timestamp":1785000000001}`: 1785000000001, `{}`: 7,
+		`{"timeStamp":"1785000000000"}`: 1785000000000, `{"timestamp":1785000000001}`: 1785000000001,
+		`{}`: 7,
 	} {
 		f := payload.Frame{Type: payload.TypeEvent, SentAt: 7, Data: data}
 		m, _ := payload.Inbound(&f, "main", now)
@@ -304,7 +337,8 @@ func TestCardsWithoutIDsAreNotOneConversation(t *testing.T) {
 func TestCardOfAUnionID(t *testing.T) {
 	f := payload.Frame{
 		Type: payload.TypeCallback, Topic: payload.TopicCard,
-		Data: `{"outTrackId":"t","userId":"u","userIdType":"2","content":{"cardPrivateData":{"actionIds":["a",2,"",null]}}}`,
+		Data: `{"outTrackId":"t","userId":"u","userIdType":"2",
+			"content":{"cardPrivateData":{"actionIds":["a",2,"",null]}}}`,
 	}
 	m, defect := payload.Inbound(&f, "main", now)
 	require.Empty(t, defect)
@@ -317,7 +351,8 @@ func TestReplyAddressIsHidden(t *testing.T) {
 	require.Equal(t, "https://example.invalid/?session=hidden", r.Webhook)
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("reply", "to", r)
-	for _, shown := range []string{fmt.Sprint(r), fmt.Sprintf("%+v", r), fmt.Sprintf("%#v", r), log.String()} {
+	plus, sharp := fmt.Sprintf("%+v", r), fmt.Sprintf("%#v", r)
+	for _, shown := range []string{fmt.Sprint(r), plus, sharp, log.String()} {
 		require.NotContains(t, shown, "hidden")
 		require.Contains(t, shown, "[reply address]")
 	}
@@ -325,7 +360,8 @@ func TestReplyAddressIsHidden(t *testing.T) {
 
 func TestDisconnectReason(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"reason":"connection is expired"}`: "connection is expired", `{"reason":7}`: "7", `{}`: "", ``: "", `x`: "",
+		`{"reason":"connection is expired"}`: "connection is expired", `{"reason":7}`: "7", `{}`: "",
+		``: "", `x`: "",
 		`[]`: "", `{"reason":{"a":1}}`: "", `{"reason":"first"`: "first",
 	} {
 		require.Equal(t, want, payload.DisconnectReason(data), data)
