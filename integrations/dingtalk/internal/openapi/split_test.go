@@ -204,6 +204,19 @@ func TestFenceThatMustBeCutIsOpenedAgain(t *testing.T) {
 	}
 }
 
+// TestNoPartIsAnEmptyFence has closing lines that are longer than the one a cut
+// adds, so that the content can fit where the fence does not.
+func TestNoPartIsAnEmptyFence(t *testing.T) {
+	s := newSender(t, bodyMin)
+	for n := bodyMin - 200; n < bodyMin; n++ {
+		o := outbound(message.FormatMarkdown,
+			"```\n"+strings.Repeat("x", n)+"\ny\n"+strings.Repeat("`", 60))
+		for _, p := range s.Split(o) {
+			require.NotEmpty(t, strings.Trim(p.Text, "`\n"), "with %d", n)
+		}
+	}
+}
+
 func TestFencesAreTextInPlainText(t *testing.T) {
 	for _, p := range newSender(t, bodyMin).Split(outbound("",
 		"```\n"+strings.Repeat("some line of it\n", 200)+"```")) {
