@@ -98,7 +98,7 @@ func (k *keeper) follow(x *session, now time.Time) {
 		k.everLive, k.refused = true, false
 		k.journal.live(x, now)
 	}
-	if x.wentLive && !x.proved && now.Sub(x.seen.begunAt) >= k.sup.cfg.MinLife {
+	if k.proving(x) && now.Sub(x.seen.begunAt) >= k.sup.cfg.MinLife {
 		x.proved = true
 		k.journal.proved(k.failures)
 		k.failures = 0
@@ -111,6 +111,12 @@ func (k *keeper) follow(x *session, now time.Time) {
 	if x.seen.ended {
 		k.bury(x, now)
 	}
+}
+
+// proving tells whether a session may still prove that connecting works. One that
+// is retiring may not: its successors have failed or succeeded since.
+func (k *keeper) proving(x *session) bool {
+	return x.wentLive && !x.proved && !x.retiring
 }
 
 // retire makes a session one that needs a successor, to be left at a time.
@@ -296,7 +302,7 @@ func (k *keeper) sleep(now time.Time) time.Duration {
 		by(k.due)
 	}
 	for i, x := range k.open {
-		if x.live() && !x.proved {
+		if k.proving(x) && !x.seen.ended {
 			by(x.seen.begunAt.Add(k.sup.cfg.MinLife))
 		}
 		if x.retiring && !x.cancelled && k.succeeded(i) {
