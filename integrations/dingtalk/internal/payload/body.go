@@ -19,12 +19,20 @@ type body struct {
 
 // parts are the members that the platform's bodies are made of, for all types.
 type parts struct {
-	whole                        jsonscan.Value
-	text, content, title         jsonscan.Value
-	rich, record, summary        jsonscan.Value
-	code, pictureCode            jsonscan.Value
-	recognition, duration, file  jsonscan.Value
-	replied, msgType, senderNick jsonscan.Value
+	whole jsonscan.Value // the object itself
+
+	// Which one holds what was written depends on the type, and on the source.
+	text, content, title jsonscan.Value
+
+	rich, record, summary jsonscan.Value // bodies made of several parts
+
+	// What is needed to fetch a file. A picture has two codes and often both.
+	code, pictureCode, file, duration jsonscan.Value
+
+	recognition jsonscan.Value // what the platform heard in a recording
+	replied     jsonscan.Value // the message that is answered
+
+	msgType, senderNick jsonscan.Value // of a run in a rich text, an entry in a record
 }
 
 // readParts reads an object, or a string that holds one. Any other string counts

@@ -11,9 +11,15 @@ import (
 // robot is a robot message on the way to a message.Inbound: the parts that need
 // other parts to be understood, whatever order they come in.
 type robot struct {
-	chatType, msgType, text, content jsonscan.Value
-	errorCode, inAtList, atUsers     jsonscan.Value
-	quoted, original, botID          jsonscan.Value
+	chatType, msgType jsonscan.Value
+	text, content     jsonscan.Value // one holds the body; which one depends on the type
+
+	// Who was mentioned, and the bot's own id, by which it is told from the others.
+	inAtList, atUsers, botID jsonscan.Value
+
+	quoted, original jsonscan.Value // the older form of a quote, and the quoted id
+
+	errorCode jsonscan.Value // why the body is missing
 }
 
 // readRobot reads a chat message, to the bot itself or to somebody it stands in
