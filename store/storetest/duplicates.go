@@ -8,7 +8,8 @@ import (
 )
 
 func testDuplicates(e *env) {
-	pending, postponed, done, buried := e.one("pending"), e.one("postponed"), e.one("done"), e.one("buried")
+	pending, postponed := e.one("pending"), e.one("postponed")
+	done, buried := e.one("done"), e.one("buried")
 	born := &store.Append{Message: inbound("born dead"), Bury: "defect"}
 	e.commit(
 		&store.Postpone{Seq: postponed, Attempts: 1, At: noon},

@@ -62,6 +62,7 @@ func checkPages(e *env, list headsFunc, want []store.Seq) {
 			if len(page) == 0 {
 				break
 			}
+			require.Greater(e, page[0], after, "a page starts above the number given")
 			paged = append(paged, page...)
 			after = page[len(page)-1]
 		}
