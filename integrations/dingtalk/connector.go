@@ -47,7 +47,7 @@ func (c *Connector) Profile() integrations.Profile {
 		Ack:      integrations.AckEach,
 		// The push deadline of events; robot messages have longer.
 		AckWithin: 3 * time.Second,
-		// Twice the longest time after which a second push has been reported.
+		// Well over the two minutes after which a copy has been reported at the latest.
 		RedeliverFor: 5 * time.Minute,
 		// The gateway takes more, but each push goes to one of them at random, so
 		// order would be lost: two are for a redial only.

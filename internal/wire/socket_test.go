@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -57,11 +58,11 @@ func TestFramesArriveWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		// The edges of the three ways to write a length are likelier than chance.
 		size := rapid.OneOf(
-			rapid.SampledFrom([]int{0, 1, 125, 126, 127, 65535, 65536, 200_000}),
+			rapid.SampledFrom([]int{0, 1, 125, 126, 127, 65535, 65536, 100_000}),
 			rapid.IntRange(0, 3000),
 		)
 		var want []string
-		for i := range rapid.IntRange(1, 8).Draw(rt, "frames") {
+		for i := range rapid.IntRange(1, 4).Draw(rt, "frames") {
 			want = append(want, strings.Repeat(string(rune('a'+i)), size.Draw(rt, "size")))
 		}
 		for _, w := range want {
@@ -268,7 +269,7 @@ func TestCloseBeforeUse(t *testing.T) {
 
 // TestEveryFrameIsAccounted closes sockets under fire.
 func TestEveryFrameIsAccounted(t *testing.T) {
-	for round := range 10 {
+	for round := range 4 {
 		s, p := dial(t, wire.Config{Frames: 64})
 		var reader, senders sync.WaitGroup
 		read := 0
@@ -283,11 +284,13 @@ func TestEveryFrameIsAccounted(t *testing.T) {
 		for range 4 {
 			senders.Go(func() {
 				for !errors.Is(s.Send(wire.Normal, wire.Text, []byte("frame")), wire.ErrClosed) {
+					runtime.Gosched()
 				}
 			})
 		}
-		for s.Stats().Written < 200 {
+		for s.Stats().Written < 50 {
 			require.NoError(t, s.Err())
+			runtime.Gosched()
 		}
 		if round%2 == 0 {
 			s.Finish(1000)
