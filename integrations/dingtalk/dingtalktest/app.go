@@ -29,7 +29,9 @@ type Stats struct {
 	SendsFailed int // requests of the bot that were refused
 }
 
-// App is one app's side of the platform.
+// App is one app's side of the platform: its sockets, its pushes and what is
+// known of its bot. Locks are taken in the order App.mu, Gateway.mu, socket.mu,
+// and hooks are called without any.
 type App struct {
 	// immutable, or safe by themselves
 	gw    *Gateway
@@ -41,7 +43,7 @@ type App struct {
 	rng      *rand.Rand
 	sessions []*Session // by age; closed ones stay while they are still chosen
 	pending  map[*Pushed]struct{}
-	held     []*Pushed
+	held     []*Pushed                   // in the order in which they wait
 	frames   map[message.FrameID]*Pushed // those in order
 	order    ring[message.FrameID]
 	acks     ring[Ack]
@@ -103,7 +105,7 @@ func (a *App) Sessions() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(a.sessions), func(s *Session) bool {
-		return s.state == StateClosed
+		return s.sock.isEnded()
 	})
 }
 
@@ -209,7 +211,8 @@ func (a *App) admit(s *Session) bool {
 	return true
 }
 
-// gone takes leave of a socket that has ended.
+// gone takes leave of a socket that has ended. One that broke, as against one
+// that was asked or asked to go, may go on being chosen for a while.
 func (a *App) gone(s *Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -238,7 +241,8 @@ func (a *App) forgetLocked(s *Session) {
 	a.sessions = slices.DeleteFunc(a.sessions, func(o *Session) bool { return o == s })
 }
 
-// stop ends all sockets and pushes.
+// stop ends all sockets and pushes. It does not wait: the requests that serve
+// the sockets are waited for by the gateway.
 func (a *App) stop() {
 	a.mu.Lock()
 	a.closed = true

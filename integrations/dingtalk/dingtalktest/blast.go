@@ -252,6 +252,9 @@ func (b *blast) fire(now time.Time) {
 	b.ready = b.ready[:0]
 }
 
+// write puts a message into the socket's buffer; its writer is woken once for all
+// that are ready. What a zombie, a black hole or a dead socket swallows is found
+// by retry.
 func (b *blast) write(s *Session, p patch) {
 	if s.gagged.Load() {
 		return
@@ -285,12 +288,14 @@ func (b *blast) retry(now time.Time) {
 	}
 }
 
+// releaseLocked makes a slot free for the next message.
 func (b *blast) releaseLocked(i int) {
 	b.slots[i].busy = false
 	b.free = append(b.free, i)
 }
 
-// over tells whether nothing is left to push and to wait for.
+// over tells whether nothing is left to push and to wait for, or the wait has
+// been long enough.
 func (b *blast) over(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -359,6 +364,7 @@ func (b *blast) answered(raw []byte, now time.Time) bool {
 	return true
 }
 
+// settleLocked closes a message with its answer.
 func (b *blast) settleLocked(i int, now time.Time) {
 	b.hist.add(now.Sub(b.slots[i].at))
 	b.last = now

@@ -100,7 +100,8 @@ type Config struct {
 
 // DefaultApp is the app of a gateway whose Config names none.
 func DefaultApp() Credentials {
-	return Credentials{ClientID: "dingtestclient01", Secret: "test-secret", RobotCode: "dingtestclient01"}
+	const id = "dingtestclient01"
+	return Credentials{ClientID: id, Secret: "test-secret", RobotCode: id}
 }
 
 func (c Config) withDefaults() Config {

@@ -33,6 +33,7 @@ func (a *App) file(code string) ([]byte, bool) {
 	return b, ok
 }
 
+// serveDownload changes a download code into a link.
 func (g *Gateway) serveDownload(w http.ResponseWriter, r *http.Request) {
 	a := g.authorized(w, r)
 	if a == nil {
@@ -57,6 +58,7 @@ func (g *Gateway) serveDownload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveFile is where such links lead. They need no token, as on the platform.
 func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request) {
 	index, err := strconv.Atoi(r.URL.Query().Get("app"))
 	a := g.appAt(index)
@@ -92,6 +94,7 @@ func (g *Gateway) serveFailed(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, string(body))
 }
 
+// takeFailed moves the list on by one call.
 func (a *App) takeFailed() (list []map[string]any, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

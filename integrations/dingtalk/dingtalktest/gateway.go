@@ -179,7 +179,7 @@ func (g *Gateway) base(scheme string) string {
 // is taken.
 func (g *Gateway) AddApp(c Credentials) (*App, error) {
 	if c.ClientID == "" {
-		return nil, errors.New("ClientID: is empty")
+		return nil, fmt.Errorf("%s: is empty", "ClientID")
 	}
 	set(&c.RobotCode, c.ClientID)
 	g.mu.Lock()

@@ -52,6 +52,7 @@ func Text(conversation message.ConversationID, text string) Robot {
 	return Robot{Conversation: conversation, Text: text}
 }
 
+// frame makes it a CALLBACK that is pushed once more when it is not answered.
 func (m Robot) frame(s scope) (frame, error) {
 	topic := TopicRobot
 	if m.Host != "" {
@@ -63,6 +64,8 @@ func (m Robot) frame(s scope) (frame, error) {
 	return f, err
 }
 
+// withDefaults fills in who and where, so that a payload lacks nothing that the
+// platform always sends.
 func (m Robot) withDefaults(s scope) Robot {
 	if m.ID == "" {
 		m.ID = message.ID(fmt.Sprintf("msgTest%012dAAAA==", s.serial))
@@ -141,6 +144,7 @@ type Event struct {
 	Headers map[string]string
 }
 
+// frame makes it an EVENT, which says what it is in its headers.
 func (m Event) frame(s scope) (frame, error) {
 	set(&m.Type, "user_add_org")
 	set(&m.Topic, TopicEvents)
@@ -177,6 +181,7 @@ type Card struct {
 	Fields map[string]any
 }
 
+// frame makes it a CALLBACK whose content is JSON inside JSON inside JSON.
 func (m Card) frame(s scope) (frame, error) {
 	set(&m.Track, fmt.Sprintf("track-test-%06d", s.serial))
 	set(&m.User, defaultStaff)

@@ -89,6 +89,7 @@ func (g *Gateway) countFault(route Route, r *http.Request) {
 	g.failOpen(ask.ClientID)
 }
 
+// failOpen counts a refusal, for the first app if the client id is none.
 func (g *Gateway) failOpen(clientID string) {
 	if a := g.App(clientID); a != nil {
 		a.count(func(s *Stats) { s.OpensFailed++ })
@@ -115,6 +116,8 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
+// serveOpen checks who asks and gives a ticket. A client whose subscriptions do
+// not name the SYSTEM topics gets SYSTEM frames all the same.
 func (g *Gateway) serveOpen(w http.ResponseWriter, r *http.Request) {
 	var ask openRequest
 	if err := readJSON(r, &ask); err != nil || ask.ClientID == "" || len(ask.Subscriptions) == 0 {
@@ -151,6 +154,8 @@ func answer(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
+// newTicket makes a ticket, by default one that does not survive being put into
+// a URL unescaped.
 func (g *Gateway) newTicket(a *App, ask openRequest) string {
 	serial := g.nextSerial()
 	key := fmt.Sprintf("5f0e0d0c-3333-11f1-8bbb-%012x", serial)
@@ -179,6 +184,7 @@ func (g *Gateway) useTicket(key string) (ticket, bool) {
 	return t, ok && !time.Now().After(t.expires)
 }
 
+// serveConnect upgrades the holder of a ticket and serves the socket to its end.
 func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request) {
 	t, ok := g.useTicket(r.URL.Query().Get("ticket"))
 	if !ok {

@@ -96,7 +96,9 @@ func (p *Pushed) Wait(ctx context.Context) (Ack, error) {
 	return p.ack, p.err
 }
 
-// deliverLocked makes the next try.
+// deliverLocked makes the next try, or deals with there being no socket. An event
+// then waits for its next turn, since events are pushed reliably; a message that
+// was pushed before and cannot be again was not answered, rather than lost.
 func (a *App) deliverLocked(p *Pushed) {
 	s := a.chooseLocked(&p.f)
 	switch {
@@ -142,6 +144,8 @@ func (s *Session) upLocked() bool {
 	return s.state == StateOpen && (s.app.gw.cfg.DeadFor > 0 || !s.sock.isEnded())
 }
 
+// writeLocked gives the push to a socket and starts the wait for its answer. The
+// wait is the same when the bytes vanish, as the platform would not know.
 func (a *App) writeLocked(p *Pushed, s *Session) {
 	try := Try{Frame: a.nextFrameLocked(p), Session: s.id, At: time.Now()}
 	if len(p.tries) > 0 {
@@ -170,6 +174,8 @@ func (a *App) nextFrameLocked(p *Pushed) message.FrameID {
 	return id
 }
 
+// rememberLocked keeps frame ids beyond the outcome, so that late and double
+// answers are known for what they are.
 func (a *App) rememberLocked(id message.FrameID, p *Pushed) {
 	if _, known := a.frames[id]; !known {
 		if old, full := a.order.put(id); full {
@@ -179,6 +185,7 @@ func (a *App) rememberLocked(id message.FrameID, p *Pushed) {
 	a.frames[id] = p
 }
 
+// timeout is how long an answer is waited for; 0 means for ever.
 func (a *App) timeout(k kind) time.Duration {
 	switch k {
 	case kindRobot:

@@ -14,7 +14,8 @@ import (
 
 func TestRobotMessageIsPushedAndAnswered(t *testing.T) {
 	t.Parallel()
-	c := serve(t, dingtalktest.Config{})
+	seen := make(chan dingtalktest.Ack, 1)
+	c := serve(t, dingtalktest.Config{OnAck: func(a dingtalktest.Ack) { seen <- a }})
 	k := c.connect()
 	p := c.push(dingtalktest.Text("cid1", "hello"))
 	f := k.read()
@@ -42,6 +43,7 @@ func TestRobotMessageIsPushedAndAnswered(t *testing.T) {
 	require.Equal(t, ack.Session, ack.PushedOn)
 	require.False(t, ack.Unknown || ack.Duplicate || ack.Late)
 	require.Equal(t, []dingtalktest.Ack{ack}, c.app().Acks())
+	require.Equal(t, ack, <-seen)
 }
 
 func TestUnansweredRobotMessageComesOnceMore(t *testing.T) {

@@ -122,6 +122,8 @@ type webhookBody struct {
 	} `json:"markdown"`
 }
 
+// serveWebhook takes a reply to a message. All its errors are HTTP 200 with an
+// errcode; it asks for no access token.
 func (g *Gateway) serveWebhook(w http.ResponseWriter, r *http.Request) {
 	a, conversation := g.findSession(r.URL.Query().Get("session"))
 	if a == nil {
@@ -182,12 +184,15 @@ func (b robotBody) check(route Route, a *App) (code string) {
 	return ""
 }
 
+// serveGroup takes a message to a group.
 func (g *Gateway) serveGroup(w http.ResponseWriter, r *http.Request) {
 	if key, ok := g.robotCall(w, r, RouteGroup); ok {
 		answer(w, http.StatusOK, fmt.Sprintf(`{"processQueryKey":%s}`, quote(key)))
 	}
 }
 
+// serveDirect takes a message to people. That some of them cannot be reached is
+// not found here but injected: see Partial.
 func (g *Gateway) serveDirect(w http.ResponseWriter, r *http.Request) {
 	if key, ok := g.robotCall(w, r, RouteDirect); ok {
 		answer(w, http.StatusOK, fmt.Sprintf(`{"processQueryKey":%s,`+
@@ -223,6 +228,7 @@ func (g *Gateway) robotCall(w http.ResponseWriter, r *http.Request, route Route)
 	return key, true
 }
 
+// serveCard takes the update of a card, whether or not there is such a card.
 func (g *Gateway) serveCard(w http.ResponseWriter, r *http.Request) {
 	a := g.authorized(w, r)
 	if a == nil {

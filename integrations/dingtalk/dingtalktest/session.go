@@ -90,8 +90,8 @@ func (s *Session) Info() SessionInfo {
 	i.ID, i.State, i.Opened, i.Remote = s.id, s.state, s.opened, s.remote
 	i.UserAgent, i.LocalIP, i.Subscriptions = s.ask.UA, s.ask.LocalIP, s.ask.Subscriptions
 	i.Pushed, i.Acks = int(s.pushed.Load()), int(s.acks.Load())
-	if s.state == StateClosed {
-		i.Reason = s.sock.why()
+	if s.sock.isEnded() {
+		i.State, i.Reason = StateClosed, s.sock.why()
 	}
 	return i
 }
@@ -99,16 +99,17 @@ func (s *Session) Info() SessionInfo {
 // Done is closed when the socket has ended.
 func (s *Session) Done() <-chan struct{} { return s.sock.done }
 
-// Ping sends a SYSTEM ping now.
+// Ping sends a SYSTEM ping now, if the session is open.
 func (s *Session) Ping() {
 	s.app.mu.Lock()
 	defer s.app.mu.Unlock()
 	s.pingLocked()
 }
 
+// pingLocked sends a SYSTEM ping with data that only a true echo can match.
 func (s *Session) pingLocked() {
-	if s.state == StateClosed || s.gagged.Load() {
-		return
+	if s.state != StateOpen || s.gagged.Load() {
+		return // an answer would keep a retiring socket from closing
 	}
 	s.info.Pings++
 	serial := s.app.gw.nextSerial()
@@ -128,11 +129,11 @@ func (s *Session) systemLocked(topic string, serial uint64, data string) {
 	s.sock.send(websocket.TextMessage, f.render(nil, p))
 }
 
-// keepPinging sends pings until the session has closed.
+// keepPinging sends pings for as long as the session is open.
 func (s *Session) keepPinging() {
 	s.app.mu.Lock()
 	defer s.app.mu.Unlock()
-	if s.state == StateClosed {
+	if s.state != StateOpen {
 		return
 	}
 	s.pingLocked()
@@ -262,6 +263,8 @@ func (s *Session) clientCloses(code int, _ string) error {
 	return nil
 }
 
+// readLoop reads into one buffer, so that an answer costs no memory of its own
+// unless it is recorded.
 func (s *Session) readLoop() error {
 	var buf []byte
 	for {
@@ -300,6 +303,7 @@ func readInto(buf []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
+// received hands an answer to the blast that waits for it, else to the app.
 func (s *Session) received(raw []byte) {
 	now := time.Now()
 	s.lastIn.Store(now.UnixNano())

@@ -41,7 +41,7 @@ func newSocket(conn net.Conn) *socket {
 	return &socket{conn: conn, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// put adds a frame without waking the writer. It is false when the socket has
+// put adds a frame of size bytes, which fill appends, without waking the writer. It is false when the socket has
 // ended or owes too much; then it ends.
 func (s *socket) put(op byte, size int, fill func(dst []byte) []byte) bool {
 	s.mu.Lock()
@@ -143,6 +143,7 @@ func (s *socket) finish(reason string) {
 	s.kick()
 }
 
+// endIfLast ends the socket if nothing is left to write and nothing will come.
 func (s *socket) endIfLast() {
 	s.mu.Lock()
 	last := s.last
@@ -160,6 +161,7 @@ func (s *socket) why() string {
 	return s.reason
 }
 
+// isEnded tells what Done would: that the connection is closed.
 func (s *socket) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,6 +177,7 @@ func (s *socket) silence(deaf bool) {
 	s.deaf = s.deaf || deaf
 }
 
+// muted tells whether written bytes vanish, and whether reading is over.
 func (s *socket) muted() (mute, deaf bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

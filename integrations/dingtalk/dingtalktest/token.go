@@ -12,6 +12,7 @@ type token struct {
 	expires time.Time
 }
 
+// serveToken is the new way to get a token; a wrong secret is HTTP 400.
 func (g *Gateway) serveToken(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		AppKey    string `json:"appKey"`
@@ -27,6 +28,7 @@ func (g *Gateway) serveToken(w http.ResponseWriter, r *http.Request) {
 		quote(key), int(g.cfg.TokenLife/time.Second)))
 }
 
+// serveGetToken is the old way; a wrong secret is HTTP 200 with an errcode.
 func (g *Gateway) serveGetToken(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	key, ok := g.issueToken(q.Get("appkey"), q.Get("appsecret"))
