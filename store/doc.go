@@ -12,5 +12,9 @@
 //
 // A message id is remembered per installation for the dedup window (24 h), also
 // after its message is done: appending it again is a duplicate and changes
-// nothing.
+// nothing. So is the id of a reply. Ids are compared byte by byte, and nothing is
+// a duplicate for want of one.
+//
+// What is kept comes back as it was: Message.Raw and Reply.Target byte for byte,
+// times to the millisecond at least. The suite in store/storetest says the rest.
 package store
