@@ -2,6 +2,7 @@ package integrations_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -176,4 +177,34 @@ func TestNothingRunsBeforeRun(t *testing.T) {
 	require.Equal(t, message.InstallationID("support"), s.Status().Installation)
 	s.Resume()
 	require.Empty(t, f.gate.log())
+}
+
+func ExampleSupervisor() {
+	connected := make(chan struct{})
+	s, err := integrations.NewSupervisor(integrations.Config{
+		Installation: "support",
+		Connector:    newFake(steady), // a platform's connector
+		Sink:         func(context.Context, message.Delivery) error { return nil },
+		OnState: func(st integrations.Status) {
+			fmt.Println(st.Installation, "is", st.State)
+			if st.State == integrations.StateReady {
+				close(connected)
+			}
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	<-connected
+	stop()
+	fmt.Println(<-done)
+	// Unordered output:
+	// support is starting
+	// support is ready
+	// support is stopped
+	// <nil>
 }
