@@ -37,6 +37,10 @@ type Options struct {
 	OnState func(integrations.Status)
 	// OnAdmin is told the address of the admin listener.
 	OnAdmin func(net.Addr)
+	// WrapStore, if set, is given the configured store and returns the one to use.
+	WrapStore func(store.Store) store.Store
+	// DialContext, if set, opens every connection to a platform.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // App is a service. Make it with [New], run it once with [App.Run].

@@ -31,6 +31,7 @@ func (a *App) openDingTalk(id message.InstallationID, settings any) (integration
 	}
 	cfg := dingtalkConfig(in)
 	cfg.Logger = a.log.With("installation", string(id))
+	cfg.DialContext = a.opts.DialContext
 	return dingtalk.Open(cfg)
 }
 
@@ -51,6 +52,9 @@ func (a *App) buildStore() (err error) {
 	a.store, err = memory.New(memory.Config{
 		MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
 	})
+	if err == nil && a.opts.WrapStore != nil {
+		a.store = a.opts.WrapStore(a.store)
+	}
 	return err
 }
 

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"net/http"
+
 	"github.com/penstock-io/penstock/integrations"
 	"github.com/penstock-io/penstock/internal/admin"
 )
@@ -13,6 +15,10 @@ func (a *App) Health() []admin.Health {
 	}
 	return all
 }
+
+// Metrics serves the numbers of the service in the format of Prometheus. It works
+// before, during and after Run.
+func (a *App) Metrics() http.Handler { return a.metrics.Handler() }
 
 func (i *installation) health() admin.Health {
 	s := i.sup.Status()

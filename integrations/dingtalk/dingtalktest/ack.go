@@ -26,8 +26,9 @@ type Ack struct {
 	// Duplicate: the message had its outcome already.
 	Duplicate bool
 	// Unknown: no such frame was pushed; of the other fields only those that came
-	// with the answer are set.
+	// with the answer are set, and Raw is the whole of it.
 	Unknown bool
+	Raw     string
 }
 
 // reply is the envelope of an answer.
@@ -92,6 +93,9 @@ func (a *App) answered(s *Session, raw []byte, now time.Time) {
 		return
 	}
 	ack := a.matchLocked(s, r, now)
+	if ack.Unknown {
+		ack.Raw = string(raw)
+	}
 	a.acks.put(ack)
 	a.notifyLocked()
 	a.mu.Unlock()
