@@ -34,13 +34,16 @@ type task struct {
 	attempts  int
 	notBefore time.Time
 
-	// complete ends the current run; set before the run's op is submitted.
-	complete func(dispatch.Outcome)
+	finish store.Finish // the op of a run that went well
+	// run is the current run, which the commit of its outcome completes.
+	run completer
 	// retryIn is the wait that the op being committed announces.
 	retryIn time.Duration
 	reason  string // why the message is being buried
-	replies []message.Outbound
 }
+
+// completer ends a run that was detached; it is a *dispatch.Task.
+type completer interface{ Complete(dispatch.Outcome) }
 
 func (t *task) claim() claimKey { return claimKey{t.lane.id, t.msg.ID} }
 
@@ -150,7 +153,7 @@ func (l *Lane) run(ctx context.Context, dt *inTask) dispatch.Outcome {
 		t.notBefore = time.Time{}
 		return dispatch.Hold(wait)
 	}
-	t.complete = dt.Complete
+	t.run = dt
 	return t.attempt(ctx, nil)
 }
 
@@ -189,12 +192,13 @@ func (t *task) outcome(res router.Result, err error) store.Op {
 	r := t.lane.relay
 	switch {
 	case err == nil:
-		t.replies = t.lane.outbound(t.msg, res.Replies)
-		return &store.Finish{Seq: t.seq, Replies: t.replies}
+		t.finish = store.Finish{Seq: t.seq, Replies: t.lane.outbound(t.msg, res.Replies)}
+		return &t.finish
 	case errors.Is(err, router.ErrNoRoute):
 		r.count.noRoute.Add(1)
 		if r.cfg.NoRoute == NoRouteDone {
-			return &store.Finish{Seq: t.seq}
+			t.finish = store.Finish{Seq: t.seq}
+			return &t.finish
 		}
 		return t.bury(deadNoRoute, err)
 	case router.IsPermanent(err):
@@ -229,7 +233,7 @@ func (t *task) finished(op *store.Finish, err error) {
 		t.lane.relay.queueReply(ot)
 	}
 	t.lane.relay.count.done.Add(1)
-	t.complete(dispatch.Done())
+	t.run.Complete(dispatch.Done())
 	if h := t.lane.relay.cfg.Hooks.Ended; h != nil {
 		h(t.msg, "")
 	}
@@ -241,7 +245,7 @@ func (t *task) postponed(err error) {
 		return
 	}
 	t.lane.relay.count.retries.Add(1)
-	t.complete(dispatch.Hold(t.retryIn))
+	t.run.Complete(dispatch.Hold(t.retryIn))
 }
 
 func (t *task) buried(err error) {
@@ -249,7 +253,7 @@ func (t *task) buried(err error) {
 		t.again(err)
 		return
 	}
-	t.complete(dispatch.Failed(errors.New(t.reason)))
+	t.run.Complete(dispatch.Failed(errors.New(t.reason)))
 	t.end(t.reason, t.reason)
 }
 
@@ -268,12 +272,12 @@ func (t *task) end(kind, reason string) {
 // message that is no longer in the store has been removed by an operator.
 func (t *task) again(err error) {
 	if errors.Is(err, store.ErrNotFound) {
-		t.complete(dispatch.Failed(err))
+		t.run.Complete(dispatch.Failed(err))
 		return
 	}
 	t.lane.log.Error("a handler's outcome could not be stored; it will run again",
 		"message_id", string(t.msg.ID), "attempt", t.attempts, "error", err)
-	t.complete(dispatch.Hold(t.lane.relay.backoff(t.attempts)))
+	t.run.Complete(dispatch.Hold(t.lane.relay.backoff(t.attempts)))
 }
 
 // outbound turns a handler's replies into outbox items. Their ids come from the

@@ -42,9 +42,9 @@ type outTask struct {
 	notBefore time.Time
 	admitted  bool // the rate limits have let it pass
 
-	complete func(dispatch.Outcome)
-	retryIn  time.Duration
-	reason   string
+	run     completer // the current run
+	retryIn time.Duration
+	reason  string
 }
 
 func (t *outTask) key() convKey { return convKey{t.reply.Installation, t.reply.Conversation} }
@@ -82,7 +82,7 @@ func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
 // its attempt recorded, then sends.
 func (r *Relay) runSend(ctx context.Context, dt *dispatch.Task[convKey, *outTask]) dispatch.Outcome {
 	t := dt.Job
-	t.complete = dt.Complete
+	t.run = dt
 	if t.step == stepSend {
 		return t.send(ctx)
 	}
@@ -154,19 +154,19 @@ func (t *outTask) Committed(op store.Op, err error) {
 	switch op.(type) {
 	case *store.Begin:
 		t.step = stepSend
-		t.complete(dispatch.Hold(0))
+		t.run.Complete(dispatch.Hold(0))
 	case *store.Sent:
 		t.relay.count.sent.Add(1)
 		t.ended("")
-		t.complete(dispatch.Done())
+		t.run.Complete(dispatch.Done())
 	case *store.Again:
 		t.relay.count.resends.Add(1)
 		t.step, t.admitted = stepWait, false
-		t.complete(dispatch.Hold(t.retryIn))
+		t.run.Complete(dispatch.Hold(t.retryIn))
 	case *store.Discard:
 		t.relay.count.discarded[t.reason].Add(1)
 		t.ended(t.reason)
-		t.complete(dispatch.Failed(errors.New(t.reason)))
+		t.run.Complete(dispatch.Failed(errors.New(t.reason)))
 	}
 }
 
@@ -175,7 +175,7 @@ func (t *outTask) Committed(op store.Op, err error) {
 // recorded does not take place.
 func (t *outTask) uncommitted(op store.Op, err error) {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) {
-		t.complete(dispatch.Failed(err))
+		t.run.Complete(dispatch.Failed(err))
 		return
 	}
 	t.relay.cfg.Logger.Error("the state of a reply could not be stored",
@@ -183,12 +183,12 @@ func (t *outTask) uncommitted(op store.Op, err error) {
 	if _, ok := op.(*store.Begin); ok {
 		t.step = stepWait
 		t.attempts--
-		t.complete(dispatch.Hold(t.relay.cfg.RetryBase))
+		t.run.Complete(dispatch.Hold(t.relay.cfg.RetryBase))
 		return
 	}
 	time.AfterFunc(t.relay.cfg.RetryBase, func() {
 		if serr := t.relay.writer.Submit(op, t); serr != nil {
-			t.complete(dispatch.Failed(serr))
+			t.run.Complete(dispatch.Failed(serr))
 		}
 	})
 }

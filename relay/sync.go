@@ -27,7 +27,7 @@ func (t *task) beginSync() bool {
 // runSync is one attempt at a synchronous message.
 func (r *Relay) runSync(ctx context.Context, dt *dispatch.Task[convKey, *task]) dispatch.Outcome {
 	t := dt.Job
-	t.complete = dt.Complete
+	t.run = dt
 	return t.attempt(ctx, t.answer)
 }
 

@@ -29,8 +29,19 @@ type Set struct {
 	registry *prometheus.Registry
 	ack      prometheus.Histogram
 	wait     prometheus.Histogram
-	handle   *prometheus.HistogramVec
-	send     *prometheus.HistogramVec
+	handle   byResult
+	send     byResult
+}
+
+// byResult has the histograms of what went well and of what did not.
+type byResult struct{ ok, failed prometheus.Observer }
+
+func (b byResult) observe(took time.Duration, err error) {
+	if err != nil {
+		b.failed.Observe(took.Seconds())
+		return
+	}
+	b.ok.Observe(took.Seconds())
 }
 
 // New makes a set; read is asked for the samples at each scrape and may be called
@@ -48,21 +59,21 @@ func New(read func() []Sample) *Set {
 			Name: "penstock_queue_wait_seconds", Buckets: slow,
 			Help: "Time from a message's arrival to the start of its handler.",
 		}),
-		handle: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "penstock_handler_seconds", Buckets: slow, Help: "Time a handler took.",
-		}, []string{"result"}),
-		send: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "penstock_send_seconds", Buckets: slow, Help: "Time an attempt to send took.",
-		}, []string{"result"}),
 	}
-	s.registry.MustRegister(s.ack, s.wait, s.handle, s.send, sampler(read),
+	s.handle = s.results("penstock_handler_seconds", "Time a handler took.", slow)
+	s.send = s.results("penstock_send_seconds", "Time an attempt to send took.", slow)
+	s.registry.MustRegister(s.ack, s.wait, sampler(read),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, v := range []string{"ok", "error"} {
-		s.handle.WithLabelValues(v)
-		s.send.WithLabelValues(v)
-	}
 	return s
+}
+
+func (s *Set) results(name, help string, buckets []float64) byResult {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+	}, []string{"result"})
+	s.registry.MustRegister(v)
+	return byResult{v.WithLabelValues("ok"), v.WithLabelValues("error")}
 }
 
 // Acked observes an acknowledgement.
@@ -71,19 +82,12 @@ func (s *Set) Acked(took time.Duration) { s.ack.Observe(took.Seconds()) }
 // Handled observes a run of a handler.
 func (s *Set) Handled(wait, took time.Duration, err error) {
 	s.wait.Observe(wait.Seconds())
-	s.handle.WithLabelValues(result(err)).Observe(took.Seconds())
+	s.handle.observe(took, err)
 }
 
 // SendTried observes an attempt to send.
 func (s *Set) SendTried(took time.Duration, err error) {
-	s.send.WithLabelValues(result(err)).Observe(took.Seconds())
-}
-
-func result(err error) string {
-	if err != nil {
-		return "error"
-	}
-	return "ok"
+	s.send.observe(took, err)
 }
 
 // Handler serves the metrics in the Prometheus text format.
