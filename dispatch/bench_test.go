@@ -17,7 +17,7 @@ import (
 // refuses any.
 const outstanding = 1000
 
-type payload struct{ n int }
+type payload int
 
 var keyCounts = []int{1, 1_000, 100_000}
 
@@ -30,27 +30,37 @@ func keyNames(n int) []string {
 }
 
 // BenchmarkEnqueueHandled is the time from Enqueue to a handled job, deadline
-// included, in steady flow.
+// included, in steady flow, without hooks and with those of a caller that counts and
+// refills.
 func BenchmarkEnqueueHandled(b *testing.B) {
+	type hooks = dispatch.Hooks[string, *payload]
 	for _, n := range keyCounts {
-		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-			tokens := make(chan struct{}, outstanding)
-			d, err := dispatch.New(dispatch.Config[string, *payload]{
-				PerKey: 2 * outstanding, Pending: 4 * outstanding,
-				Run: func(context.Context, *dispatch.Task[string, *payload]) dispatch.Outcome {
-					<-tokens
-					return dispatch.Done()
-				},
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) { enqueueHandled(b, n, hooks{}) })
+		b.Run(fmt.Sprintf("hooks/keys=%d", n), func(b *testing.B) {
+			enqueueHandled(b, n, hooks{
+				OnDone:  func(*dispatch.Task[string, *payload], dispatch.Result) {},
+				OnFreed: func(string) {},
 			})
-			require.NoError(b, err)
-			flow(b, keyNames(n), func(key string, job *payload) error {
-				tokens <- struct{}{}
-				return d.Enqueue(key, job)
-			})
-			require.NoError(b, d.Shutdown(context.Background()))
-			require.Equal(b, uint64(b.N), d.Stats().Done)
 		})
 	}
+}
+
+func enqueueHandled(b *testing.B, keys int, hooks dispatch.Hooks[string, *payload]) {
+	tokens := make(chan struct{}, outstanding)
+	d, err := dispatch.New(dispatch.Config[string, *payload]{
+		PerKey: 2 * outstanding, Pending: 4 * outstanding, Hooks: hooks,
+		Run: func(context.Context, *dispatch.Task[string, *payload]) dispatch.Outcome {
+			<-tokens
+			return dispatch.Done()
+		},
+	})
+	require.NoError(b, err)
+	flow(b, keyNames(keys), func(key string, job *payload) error {
+		tokens <- struct{}{}
+		return d.Enqueue(key, job)
+	})
+	require.NoError(b, d.Shutdown(context.Background()))
+	require.Equal(b, uint64(b.N), d.Stats().Done)
 }
 
 // BenchmarkPeer is the same flow through the dispatcher that one writes first: a map
@@ -76,7 +86,7 @@ func BenchmarkPeer(b *testing.B) {
 }
 
 func flow(b *testing.B, keys []string, enqueue func(string, *payload) error) {
-	job := &payload{}
+	job := new(payload)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
@@ -138,7 +148,7 @@ func BenchmarkMillionKeys(b *testing.B) {
 			},
 		})
 		require.NoError(b, err)
-		job := &payload{}
+		job := new(payload)
 		before, goroutines := heap(), runtime.NumGoroutine()
 		for _, key := range keys {
 			require.NoError(b, d.Enqueue(key, job))

@@ -45,7 +45,8 @@ type Config[K comparable, J any] struct {
 // Hooks are called outside all locks, so they may call Enqueue, Complete, Close and
 // Kill; they may not wait for the dispatcher to drain. They run on the goroutine of
 // what they report and hold it up, so they have to be brief. Any of them may be nil.
-// A panic in one is counted and goes no further.
+// A panic in one is counted and goes no further; runtime.Goexit in one is not allowed,
+// for it would take the job's key with it.
 type Hooks[K comparable, J any] struct {
 	// OnQueued: Enqueue took the job. It is called before Enqueue returns, perhaps
 	// after the run has begun.

@@ -22,8 +22,9 @@
 //     of goroutines. After Close, Shutdown, Kill or DrainAndClose has returned,
 //     nothing is accepted. DrainAndClose returns by its deadline, also when jobs
 //     ignore their contexts.
-//   - Cost. A dispatcher without work has no goroutine and no timer. A key without
-//     work has no memory. A job that has finished is not referred to any more.
+//   - Cost. A dispatcher without work has no goroutine and, at most a second later,
+//     no timer. A key without work has no memory. A job that has finished is not
+//     referred to any more.
 //
 // What may not be assumed: that OnQueued comes before OnStart, that jobs of
 // different keys begin in the order of their arrival, or that a job that is run

@@ -40,7 +40,8 @@ func TestHoldKeepsTheKeyAndNoSlot(t *testing.T) {
 		require.Empty(t, l.jobs("a"))
 		shutdown(t, d) // a drain waits for held jobs
 		require.Equal(t, []run{
-			{1, 1, 0}, {11, 1, 0},
+			{1, 1, 0},
+			{11, 1, 0},
 			{1, 2, time.Minute},
 			{1, 3, 3 * time.Minute},
 			{2, 1, 3 * time.Minute},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,20 +23,28 @@ func TestConfigDefaults(t *testing.T) {
 		noTimeout  bool
 	}{
 		{
-			"zero", config{},
-			config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 8, Timeout: timeout}, false,
+			"zero",
+			config{},
+			config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 8, Timeout: timeout},
+			false,
 		},
 		{
-			"spares follow workers", config{Workers: 3},
-			config{Workers: 3, PerKey: 256, Pending: 2048, Spares: 3, Timeout: timeout}, false,
+			"spares follow workers",
+			config{Workers: 3},
+			config{Workers: 3, PerKey: 256, Pending: 2048, Spares: 3, Timeout: timeout},
+			false,
 		},
 		{
-			"given", config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5},
-			config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5}, false,
+			"given",
+			config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5},
+			config{Workers: 1, PerKey: 2, Pending: 3, Spares: 4, Timeout: 5},
+			false,
 		},
 		{
-			"none", config{Spares: -1, Timeout: -1},
-			config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 0, Timeout: -1}, true,
+			"none",
+			config{Spares: -1, Timeout: -1},
+			config{Workers: 8, PerKey: 256, Pending: 2048, Spares: 0, Timeout: -1},
+			true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,4 +126,49 @@ func TestKeyMapReusesLanes(t *testing.T) {
 	require.Zero(t, m.spare)
 	require.Same(t, l, m.lanes[1])
 	require.False(t, m.wasteful())
+}
+
+// No timer is left when there is nothing to wait for, after every way to get there.
+func TestNoTimerIsLeft(t *testing.T) {
+	for name, end := range map[string]func(*Dispatcher[string, int]){
+		"drained": func(*Dispatcher[string, int]) {},
+		"killed":  func(d *Dispatcher[string, int]) { d.Kill() },
+		"given up": func(d *Dispatcher[string, int]) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			d.DrainAndClose(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, err := New(Config[string, int]{Run: func(_ context.Context, t *Task[string, int]) Outcome {
+					<-time.After(time.Second)
+					if t.Job == 2 && t.Runs == 1 {
+						return Hold(time.Minute)
+					}
+					return Done()
+				}})
+				require.NoError(t, err)
+				for job := range 4 {
+					require.NoError(t, d.Enqueue(string(rune('a'+job)), job))
+				}
+				<-time.After(1500 * time.Millisecond)
+				require.NoError(t, d.Enqueue("e", 5))
+				synctest.Wait()
+				require.NotEqual(t, int64(never), armed(d))
+				end(d)
+				if name == "given up" {
+					require.Equal(t, int64(never), armed(d), "the run that goes on is nobody's")
+				}
+				require.NoError(t, d.Drain(t.Context()))
+				require.Equal(t, int64(never), armed(d))
+			})
+		})
+	}
+}
+
+func armed(d *Dispatcher[string, int]) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.armed
 }

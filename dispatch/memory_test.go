@@ -13,15 +13,21 @@ import (
 	"github.com/penstock-io/penstock/dispatch"
 )
 
-// A finished job must be collectable while later jobs of its key still wait.
+// A finished job must be collectable while later jobs of its key still wait, also when
+// somebody keeps the Task before it.
 func TestFinishedJobIsUnreachable(t *testing.T) {
-	type big struct{ data [1 << 16]byte }
+	type big [1 << 16]byte
 	collected := make(chan struct{})
+	var kept *dispatch.Task[string, *big]
 	second, goOn := make(chan struct{}), make(chan struct{})
 	d, err := dispatch.New(dispatch.Config[string, *big]{
 		Workers: 1,
 		Run: func(_ context.Context, t *dispatch.Task[string, *big]) outcome {
-			if t.Job == nil {
+			switch {
+			case t.Job != nil:
+			case kept == nil:
+				kept = t
+			default:
 				close(second)
 				<-goOn
 			}
@@ -29,6 +35,7 @@ func TestFinishedJobIsUnreachable(t *testing.T) {
 		},
 	})
 	require.NoError(t, err)
+	require.NoError(t, d.Enqueue("a", nil))
 	func() {
 		job := &big{}
 		runtime.AddCleanup(job, func(c chan struct{}) { close(c) }, collected)
@@ -47,22 +54,28 @@ func TestFinishedJobIsUnreachable(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	close(goOn)
 	require.NoError(t, d.Shutdown(t.Context()))
+	runtime.KeepAlive(kept)
 }
 
 // The memory of a burst of keys comes back after a lull, or at once with a stop.
 func TestBurstGivesItsMemoryBack(t *testing.T) {
-	const keys = 50_000
+	const keys = 10_000
 	for name, rest := range map[string]func(*testing.T, *dispatcher){
 		"lull": func(*testing.T, *dispatcher) { elapse(2 * time.Second) },
 		"stop": func(t *testing.T, d *dispatcher) { shutdown(t, d) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := make1(t, config{Run: instant, Pending: 4 * keys})
+				goOn := make(chan struct{})
+				d := make1(t, config{Pending: 4 * keys, Run: func(context.Context, *task) outcome {
+					<-goOn
+					return dispatch.Done()
+				}})
 				before := heap()
 				for job := range keys {
 					enqueue(t, d, strconv.Itoa(job), job)
 				}
+				close(goOn)
 				require.NoError(t, d.Drain(t.Context()))
 				rest(t, d)
 				synctest.Wait()

@@ -173,6 +173,44 @@ func TestRaceCompleteAgainstStops(t *testing.T) {
 	}
 }
 
+// The job is settled after its run has returned Detach and before the worker has
+// noted it. A function that the end of the context calls stands in that gap.
+func TestRaceSettledBetweenDetachAndItsNote(t *testing.T) {
+	type afterFuncer interface{ AfterFunc(func()) func() bool }
+	for name, settle := range map[string]func(*dispatcher, *task){
+		"complete": func(_ *dispatcher, t *task) { t.Complete(dispatch.Done()) },
+		"hold":     func(_ *dispatcher, t *task) { t.Complete(dispatch.Hold(time.Second)) },
+		"kill":     func(d *dispatcher, _ *task) { d.Kill() },
+		"give up":  func(d *dispatcher, _ *task) { d.DrainAndClose(ended()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var d *dispatcher
+				l := newLedger()
+				d = make1(t, config{
+					Hooks: hooks{OnDone: l.done},
+					Run: func(ctx context.Context, t *task) outcome {
+						if t.Runs > 1 || t.Job > 1 {
+							return dispatch.Done()
+						}
+						ctx.(afterFuncer).AfterFunc(func() { settle(d, t) })
+						return dispatch.Detach()
+					},
+				})
+				enqueue(t, d, "a", 1, 2)
+				synctest.Wait()
+				if name == "kill" {
+					require.Equal(t, 1, d.Stats().Detached)
+					d.Unfinished()[0].Complete(dispatch.Done())
+				}
+				shutdown(t, d)
+				l.only(t, 1)
+				l.only(t, 2)
+			})
+		})
+	}
+}
+
 // The run returns at the moment at which it is given up.
 func TestRaceReturnAgainstDrainAndClose(t *testing.T) {
 	outcomes := []outcome{
