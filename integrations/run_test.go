@@ -92,8 +92,7 @@ func TestStatesAreToldInOrder(t *testing.T) {
 		slow := lasting(time.Hour, integrations.Lost)
 		slow.liveAt = time.Second
 		f := newFake(slow, failing(integrations.Refused), lasting(time.Hour, integrations.Displaced))
-		var r *rig
-		r = launch(t, f, func(c *integrations.Config) {
+		r := launch(t, f, func(c *integrations.Config) {
 			c.OnState = func(st integrations.Status) {
 				mu.Lock()
 				defer mu.Unlock()
