@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,11 +309,12 @@ func TestHTTPErrorsHideSecrets(t *testing.T) {
 		user, password, _ := r.BasicAuth()
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, "cannot POST "+r.URL.String()+" for "+user+":"+password+
-			" with "+r.Header.Get("Authorization")+" "+r.Header.Get("X-Key"))
+			" with "+strings.TrimPrefix(r.Header.Get("X-Key"), "Token ")+" and "+
+			r.URL.Query().Get("key")+" or "+url.QueryEscape(r.URL.Query().Get("key")))
 	})
-	url := strings.Replace(srv.URL, "://", "://someuser:pa%2Fss@", 1)
+	base := strings.Replace(srv.URL, "://", "://someuser:pa%2Fss@", 1)
 	h := poster(t, router.HTTPConfig{
-		URL:     url + "/services/T0KEN0123456789abcdef?key=s%26cret&n=1",
+		URL:     base + "/services/T0KEN0123456789abcdef?key=s%26cret&n=1",
 		Headers: map[string]string{"X-Key": "Token header-secret"},
 	})
 	_, err := h.Handle(t.Context(), text("x"))
@@ -389,7 +391,7 @@ func TestHTTPGivenClientIsCopied(t *testing.T) {
 }
 
 func TestNewHTTPRefuses(t *testing.T) {
-	const url = "https://bot.example/hook"
+	const hook = "https://bot.example/hook"
 	for name, c := range map[string]struct {
 		cfg  router.HTTPConfig
 		want string
@@ -398,29 +400,29 @@ func TestNewHTTPRefuses(t *testing.T) {
 		"bad url":  {router.HTTPConfig{URL: "http://a b:secret@x/"}, "url: is not a valid address"},
 		"scheme":   {router.HTTPConfig{URL: "ftp://x"}, "url: does not begin with http:// or https://"},
 		"no host":  {router.HTTPConfig{URL: "http:///x"}, "url: has no host"},
-		"response": {router.HTTPConfig{URL: url, MaxResponse: -1}, "max_response: -1 is negative"},
+		"response": {router.HTTPConfig{URL: hook, MaxResponse: -1}, "max_response: -1 is negative"},
 		"header name": {
-			router.HTTPConfig{URL: url, Headers: map[string]string{"a b": "x"}},
+			router.HTTPConfig{URL: hook, Headers: map[string]string{"a b": "x"}},
 			`headers: "a b" is no valid header name`,
 		},
 		"header value": {
-			router.HTTPConfig{URL: url, Headers: map[string]string{"A": "x\r\nB: c"}},
+			router.HTTPConfig{URL: hook, Headers: map[string]string{"A": "x\r\nB: c"}},
 			`headers: "A" has a control character in its value`,
 		},
 		"own header": {
-			router.HTTPConfig{URL: url, Headers: map[string]string{"webhook-id": "x"}},
+			router.HTTPConfig{URL: hook, Headers: map[string]string{"webhook-id": "x"}},
 			`headers: "webhook-id" is set by the handler itself`,
 		},
 		"secret": {
-			router.HTTPConfig{URL: url, Secret: "whsec_%"},
+			router.HTTPConfig{URL: hook, Secret: "whsec_%"},
 			"secret: begins with whsec_ and is not base64 after it",
 		},
 		"old secret": {
-			router.HTTPConfig{URL: url, Secret: "s", OldSecrets: []string{"a", ""}},
+			router.HTTPConfig{URL: hook, Secret: "s", OldSecrets: []string{"a", ""}},
 			"old_secrets: value 2 is empty",
 		},
 		"only old": {
-			router.HTTPConfig{URL: url, OldSecrets: []string{"a"}},
+			router.HTTPConfig{URL: hook, OldSecrets: []string{"a"}},
 			"old_secrets: is set and secret is not",
 		},
 	} {

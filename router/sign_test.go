@@ -76,6 +76,14 @@ func TestDeliveryID(t *testing.T) {
 	require.Equal(t, long, router.DeliveryID(m), "it is the same at every try")
 }
 
+// What joins the two ids does not let one run into the other.
+func TestDeliveryIDKeepsItsPartsApart(t *testing.T) {
+	a, b := text(""), text("")
+	a.Installation, a.ID = "bot:", "1"
+	b.Installation, b.ID = "bot", ":1"
+	require.NotEqual(t, router.DeliveryID(a), router.DeliveryID(b))
+}
+
 func TestDeliveryIDProperties(t *testing.T) {
 	part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a:%.]{0,3}`), rapid.StringN(0, 300, -1))
 	rapid.Check(t, func(t *rapid.T) {
