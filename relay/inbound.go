@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -169,7 +170,7 @@ func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)
 		t.msg, m = &c, &c
 	}
 	began := time.Now()
-	res, err := r.cfg.Handler.Handle(ctx, m)
+	res, err := r.handle(ctx, m)
 	if h := r.cfg.Hooks.Handled; h != nil {
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}
@@ -185,6 +186,16 @@ func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)
 		return dispatch.Failed(serr)
 	}
 	return dispatch.Detach()
+}
+
+// handle runs the handler; a panic is an error like any other.
+func (r *Relay) handle(ctx context.Context, m *message.Inbound) (res router.Result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			res, err = router.Result{}, &dispatch.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return r.cfg.Handler.Handle(ctx, m)
 }
 
 // outcome decides what a handler's result means for the message.
@@ -227,11 +238,7 @@ func (t *task) finished(op *store.Finish, err error) {
 		t.again(err)
 		return
 	}
-	for i := range op.Replies {
-		o := &op.Replies[i]
-		ot := &outTask{relay: t.lane.relay, seq: op.ReplySeqs[i], reply: o}
-		t.lane.relay.queueReply(ot)
-	}
+	t.lane.relay.queueReplies(op.Replies, op.ReplySeqs, nil)
 	t.lane.relay.count.done.Add(1)
 	t.run.Complete(dispatch.Done())
 	if h := t.lane.relay.cfg.Hooks.Ended; h != nil {

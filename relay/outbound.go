@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -56,9 +57,24 @@ func (t *outTask) unfinished() Unfinished {
 	}
 }
 
-func (r *Relay) queueReply(t *outTask) {
-	r.count.replies.Add(1)
-	r.outFeed.admit(t.key(), t.seq, t)
+// queueReplies puts newly stored replies into their queues and returns how many
+// there were. Numbers only grow and commits are told in order, so one that is not
+// above all before it belongs to a reply that was known already. It is called on
+// the writer's goroutine.
+func (r *Relay) queueReplies(replies []message.Outbound, seqs []store.Seq, s *Sending) (fresh int) {
+	for i := range replies {
+		if seqs[i] <= r.lastOut {
+			s.ended(message.Receipt{}, ErrKnown)
+			continue
+		}
+		r.lastOut = seqs[i]
+		fresh++
+		r.count.replies.Add(1)
+		r.watch(seqs[i], s)
+		t := &outTask{relay: r, seq: seqs[i], reply: &replies[i]}
+		r.outFeed.admit(t.key(), t.seq, t)
+	}
+	return fresh
 }
 
 func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
@@ -151,13 +167,14 @@ func (t *outTask) Committed(op store.Op, err error) {
 		t.uncommitted(op, err)
 		return
 	}
-	switch op.(type) {
+	switch op := op.(type) {
 	case *store.Begin:
 		t.step = stepSend
 		t.run.Complete(dispatch.Hold(0))
 	case *store.Sent:
 		t.relay.count.sent.Add(1)
 		t.ended("")
+		t.relay.tellWatcher(t.seq, op.Receipt, nil)
 		t.run.Complete(dispatch.Done())
 	case *store.Again:
 		t.relay.count.resends.Add(1)
@@ -166,6 +183,7 @@ func (t *outTask) Committed(op store.Op, err error) {
 	case *store.Discard:
 		t.relay.count.discarded[t.reason].Add(1)
 		t.ended(t.reason)
+		t.relay.tellWatcher(t.seq, message.Receipt{}, &DeadError{t.reason})
 		t.run.Complete(dispatch.Failed(errors.New(t.reason)))
 	}
 }
@@ -200,7 +218,7 @@ func (t *outTask) send(ctx context.Context) dispatch.Outcome {
 		return t.again(detachedHold, errors.New("installation is not attached"))
 	}
 	began := time.Now()
-	receipt, err := (*l.sender.Load()).Send(ctx, *t.reply)
+	receipt, err := l.send(ctx, *t.reply)
 	if h := r.cfg.Hooks.SendTried; h != nil {
 		h(t.reply, time.Since(began), err)
 	}
@@ -209,6 +227,19 @@ func (t *outTask) send(ctx context.Context) dispatch.Outcome {
 		return t.submit(&store.Sent{Seq: t.seq, Receipt: receipt})
 	}
 	return t.failed(l, err)
+}
+
+// send makes one attempt; a panic of the sender may have come after the request.
+func (l *Lane) send(ctx context.Context, o message.Outbound) (r message.Receipt, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &message.SendError{
+				Landed: message.LandedMaybe, Code: "panic",
+				Err: &dispatch.PanicError{Value: v, Stack: debug.Stack()},
+			}
+		}
+	}()
+	return (*l.sender.Load()).Send(ctx, o)
 }
 
 // failed decides what a failed send means: the one place that does.

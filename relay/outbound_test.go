@@ -267,3 +267,22 @@ func TestRepliesLeftByAnEarlierRunGoOutFirst(t *testing.T) {
 		k.stop(time.Second)
 	})
 }
+
+func TestPanickingSendIsAnAttemptLikeAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, relay.Config{Handler: answering})
+		panics := 1
+		k.sender.until = func() {
+			if panics > 0 {
+				panics--
+				panic("sender is broken")
+			}
+		}
+		k.offer("a1", "a")
+		k.offer("b1", "b")
+		pass(time.Minute)
+		require.ElementsMatch(t, []string{"a1#1", "b1#1"}, k.sender.texts())
+		require.EqualValues(t, 1, k.relay.Stats().Uncertain)
+		k.stop(time.Second)
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -51,7 +52,14 @@ type Relay struct {
 	writerCtx  context.Context // ends with stopWriter; it spans Run and Shutdown
 	finished   chan struct{}   // closed when Run has returned
 
-	mu       sync.Mutex // guards the following fields
+	// lastOut is the highest outbox number seen; owned by the writer's goroutine.
+	lastOut store.Seq
+	// watchers is the number of entries in watched.
+	watchers atomic.Int64
+
+	mu sync.Mutex // guards the following fields
+	// watched has who waits for which outbox item.
+	watched  map[store.Seq]*Sending
 	lanes    map[message.InstallationID]*Lane
 	orphans  map[message.InstallationID][]store.Head // items without a lane
 	stopping bool
@@ -79,6 +87,7 @@ func New(cfg Config) (*Relay, error) {
 		finished: make(chan struct{}),
 		lanes:    make(map[message.InstallationID]*Lane),
 		orphans:  make(map[message.InstallationID][]store.Head),
+		watched:  make(map[store.Seq]*Sending),
 		broken:   make(map[convKey]message.ID),
 		chats:    make(map[convKey]*rate.Limiter),
 	}

@@ -179,7 +179,7 @@ func TestPoisonBecomesDeadLetterAndTheConversationGoesOn(t *testing.T) {
 			}
 			return router.Result{}, nil
 		}}
-		k := newKit(t, relay.Config{Handler: router.Recover(h), Attempts: 4})
+		k := newKit(t, relay.Config{Handler: h, Attempts: 4})
 		k.offer("poison", "c1")
 		k.offer("next", "c1")
 		pass(time.Hour)

@@ -31,6 +31,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("relay: open store: %w", err)
 	}
+	r.lastOut = old.LastOutbox
 	g, gctx := errgroup.WithContext(r.writerCtx)
 	g.Go(func() error { return wrap("commit", r.writer.Run(r.writerCtx)) })
 	g.Go(func() error { return wrap("seed", r.seed(gctx, old)) })
@@ -200,6 +201,7 @@ func (r *Relay) stop(ctx context.Context) Report {
 	if running {
 		<-r.finished
 	}
+	r.releaseWatchers()
 	r.countLeft(&rep)
 	rep.Took = time.Since(began)
 	r.mu.Lock()
