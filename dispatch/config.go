@@ -63,8 +63,9 @@ type Hooks[K comparable, J any] struct {
 	// OnStuck: the run goes on a second after its context ended at the deadline. It
 	// is called once for a run.
 	OnStuck func(t *Task[K, J])
-	// OnFreed: after a terminal callback, the place of the job can be used again. It
-	// is not called once the dispatcher is closed.
+	// OnFreed: after a terminal callback, the place of the job can be used again. The
+	// next job of the key may have begun. It is not called once the dispatcher is
+	// closed.
 	OnFreed func(key K)
 }
 

@@ -198,6 +198,7 @@ func TestHooksInTheirOrder(t *testing.T) {
 		var seen []string
 		note := func(s string) { seen = append(seen, s) }
 		d := make1(t, config{
+			Workers: 1,
 			Run: func(context.Context, *task) outcome {
 				note("run")
 				return dispatch.Done()
@@ -222,7 +223,7 @@ func TestOnFreedMayUseThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, backlog := newLedger(), []int{2, 3, 4}
 		var d *dispatcher
-		d = make1(t, config{Run: instant, PerKey: 1, Pending: 1, Hooks: hooks{
+		d = make1(t, config{Run: instant, Workers: 1, PerKey: 1, Pending: 1, Hooks: hooks{
 			OnDone: l.done,
 			OnFreed: func(key string) {
 				if len(backlog) > 0 && d.Enqueue(key, backlog[0]) == nil {

@@ -187,9 +187,11 @@ func TestRaceSettledBetweenDetachAndItsNote(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var d *dispatcher
 				l := newLedger()
+				goOn := make(chan struct{})
 				d = make1(t, config{
 					Hooks: hooks{OnDone: l.done},
 					Run: func(ctx context.Context, t *task) outcome {
+						<-goOn
 						if t.Runs > 1 || t.Job > 1 {
 							return dispatch.Done()
 						}
@@ -198,6 +200,7 @@ func TestRaceSettledBetweenDetachAndItsNote(t *testing.T) {
 					},
 				})
 				enqueue(t, d, "a", 1, 2)
+				close(goOn)
 				synctest.Wait()
 				if name == "kill" {
 					require.Equal(t, 1, d.Stats().Detached)
