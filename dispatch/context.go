@@ -99,7 +99,7 @@ func (c *runContext) Value(any) any { return nil }
 
 // AfterFunc has f called when the context ends, unless the returned function is
 // called before; that function tells whether it came in time. Package context looks
-// for this method, so that a child context needs no goroutine to watch this one. f
+// for this method, so that a direct child needs no goroutine to watch this one. f
 // is called on the goroutine that ends the context and has to be brief. On a context
 // that is over it is called on a goroutine of its own, for which nobody waits: the
 // caller may hold a lock that f takes, as package context does.

@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,8 +80,7 @@ func TestNegativeTimeoutMeansNone(t *testing.T) {
 	})
 }
 
-// The contexts that package context derives must end with the run's, and must not
-// need a goroutine to notice: in a bubble, one would be left over.
+// The contexts that package context derives must end with the run's.
 func TestDerivedContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var valued, timed, called context.Context
@@ -101,6 +102,7 @@ func TestDerivedContexts(t *testing.T) {
 				c()
 			}
 			<-timed.Done()
+			<-called.Done()
 			return dispatch.Done()
 		}})
 		enqueue(t, d, "a", 1)
@@ -116,6 +118,25 @@ func TestDerivedContexts(t *testing.T) {
 		at, _ := timed.Deadline()
 		require.True(t, at.Equal(time.Now()))
 	})
+}
+
+// A context made of the run's needs no goroutine that watches it.
+func TestDerivedContextNeedsNoGoroutine(t *testing.T) {
+	const children = 100
+	d := make1(t, config{Run: func(ctx context.Context, _ *task) outcome {
+		before := runtime.NumGoroutine()
+		for range children {
+			_, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+		}
+		if runtime.NumGoroutine() >= before+children {
+			return dispatch.Failed(errors.New("goroutines were started"))
+		}
+		return dispatch.Done()
+	}})
+	enqueue(t, d, "a", 1)
+	shutdown(t, d)
+	require.Zero(t, d.Stats().Failed)
 }
 
 // Derived contexts that are released early leave nothing behind, in any order.
