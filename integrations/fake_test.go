@@ -21,6 +21,7 @@ type act struct {
 	within   time.Duration
 	lives    time.Duration
 	grace    time.Duration // from the end of the context to the return
+	offers   bool          // a delivery comes as soon as it is live
 	end      integrations.End
 	panics   any
 }
@@ -96,7 +97,12 @@ type cue struct {
 // cues gives what an act does, in order of time.
 func (a act) cues() (out []cue) {
 	nothing := func(integrations.Intake) {}
-	live := cue{a.liveAt, integrations.Intake.Live}
+	live := cue{a.liveAt, func(in integrations.Intake) {
+		in.Live()
+		if a.offers {
+			_ = in.Offer(context.Background(), message.Delivery{}) // the sink takes all
+		}
+	}}
 	retire := cue{a.retireAt, func(in integrations.Intake) { in.Retire(a.within) }}
 	first, second := live, retire
 	if retire.at < live.at {

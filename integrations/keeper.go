@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/penstock-io/penstock/internal/backoff"
 )
 
@@ -19,6 +21,7 @@ const idle = 24 * time.Hour
 type keeper struct {
 	sup      *Supervisor
 	redials  backoff.Policy
+	asked    *rate.Limiter // of asked redials by sessions that have not proved to work
 	journal  journal
 	sessions sync.WaitGroup // the goroutines
 
@@ -38,6 +41,7 @@ type keeper struct {
 
 func newKeeper(s *Supervisor) *keeper {
 	k := &keeper{sup: s, redials: s.cfg.redials(), due: time.Now()}
+	k.asked = rate.NewLimiter(rate.Every(askedEvery), askedBurst)
 	k.status = s.Status()
 	k.status.NextOpen = time.Time{}
 	k.journal.log = s.cfg.Logger.With(slog.String("installation", string(s.cfg.Installation)))
@@ -186,10 +190,20 @@ func (k *keeper) planLost(after time.Duration, now time.Time) {
 	k.due, k.urgent = now.Add(after+k.redials.Delay(k.failures)), false
 }
 
+// A session that was used earns its successor at once, however short it lived: a
+// platform that delivers and asks for a redial works. Beyond a burst even those
+// get rarer, and one never follows another sooner than askedApart.
+const (
+	askedBurst = 128
+	askedEvery = 10 * time.Second
+	askedApart = 100 * time.Millisecond
+)
+
 // planAsked plans a session at once, if the one that ends has earned it.
 func (k *keeper) planAsked(x *session, after time.Duration, now time.Time) {
 	switch {
 	case x.proved:
+	case x.wentLive && x.used.Load() && k.asked.AllowN(now, 1):
 	case x.wentLive && k.failures == 0:
 		k.failures++ // the next one that comes this early waits
 	default:
@@ -197,6 +211,9 @@ func (k *keeper) planAsked(x *session, after time.Duration, now time.Time) {
 		return
 	}
 	k.due, k.urgent = now.Add(after), after == 0
+	if apart := x.seen.begunAt.Add(askedApart); apart.After(k.due) {
+		k.due = apart
+	}
 }
 
 // probe is the wait after a refusal.

@@ -28,6 +28,7 @@ type session struct {
 	maxAge time.Duration // 0: none
 
 	over atomic.Bool // Offer refuses; set once
+	used atomic.Bool // a delivery came; set once
 
 	news news // guarded by sup.mu
 
@@ -89,6 +90,9 @@ func (x *session) Opened() {
 func (x *session) Offer(ctx context.Context, d message.Delivery) error {
 	if x.over.Load() {
 		return ErrSessionOver
+	}
+	if !x.used.Load() {
+		x.used.Store(true)
 	}
 	x.sup.lastFrame.Store(time.Now().UnixNano())
 	return x.sup.cfg.Sink(ctx, d)

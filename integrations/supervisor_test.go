@@ -148,6 +148,28 @@ func TestEndlessRetireIsNotAStorm(t *testing.T) {
 	}
 }
 
+func TestUsedSessionsAreReplacedAtOnceThoughTheyLivedShort(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		asks := lasting(time.Second, integrations.Asked)
+		asks.offers = true
+		r := launch(t, newFake(asks), nil)
+		r.pass(100 * time.Second)
+		require.Len(t, r.gate.log(), 101)
+		r.pass(time.Hour)
+		require.Less(t, len(r.gate.log()), 600, "it goes on without end")
+	})
+}
+
+func TestUsedSessionsThatEndAtOnceAreKeptApart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		asks := lasting(time.Millisecond, integrations.Asked)
+		asks.offers = true
+		r := launch(t, newFake(asks), nil)
+		r.pass(time.Second)
+		require.Len(t, r.gate.log(), 11)
+	})
+}
+
 func TestBackoffRestsOnlyOnASessionThatLived(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		acts := []act{}
