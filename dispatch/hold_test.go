@@ -74,7 +74,9 @@ func TestHoldsEndInTheOrderOfTheirTimes(t *testing.T) {
 func TestHoldOfNoTimeTakesATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []int
+		goOn := make(chan struct{})
 		d := make1(t, config{Workers: 1, Run: func(_ context.Context, t *task) outcome {
+			<-goOn
 			order = append(order, t.Job)
 			if t.Job == 1 && t.Runs < 3 {
 				return dispatch.Hold(-time.Second)
@@ -83,6 +85,7 @@ func TestHoldOfNoTimeTakesATurn(t *testing.T) {
 		}})
 		enqueue(t, d, "a", 1)
 		enqueue(t, d, "b", 11)
+		close(goOn)
 		synctest.Wait()
 		require.Equal(t, []int{1, 11, 1, 1}, order)
 		shutdown(t, d)
