@@ -192,15 +192,18 @@ func stopWhen(t *testing.T, h router.Handler, file string) error {
 	return nil
 }
 
+// Each process of the group may say something before it goes.
 func TestExecStopIsPolite(t *testing.T) {
 	t.Parallel()
 	ready := filepath.Join(t.TempDir(), "ready")
-	h := script(t, `trap 'echo bye >&2; exit 1' TERM; echo > `+ready+
-		`; while :; do sleep 0.05; done`,
+	h := script(t, `trap 'echo bye >&2; exit 1' TERM; `+
+		`sh -c 'trap "echo child >&2; exit 1" TERM; echo > `+ready+
+		`; while :; do sleep 0.05; done' & wait`,
 		func(c *router.ExecConfig) { c.Grace = time.Minute })
 	err := stopWhen(t, h, ready)
 	require.ErrorContains(t, err, "run /bin/sh: stopped: context canceled: ")
-	require.ErrorContains(t, err, "bye") // beside what the shell says of its child
+	require.ErrorContains(t, err, "bye")
+	require.ErrorContains(t, err, "child", "the signal goes to the whole group")
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, router.ReasonCanceled, router.ReasonOf(err))
 }
