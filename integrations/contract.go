@@ -59,6 +59,29 @@ type Sender interface {
 	Send(ctx context.Context, o message.Outbound) (message.Receipt, error)
 }
 
+// Problem is something that somebody has to act on before replies can leave: a
+// missing permission, a refused address, a used-up quota, wrong credentials.
+type Problem struct {
+	// Route is what fails, in the platform's terms.
+	Route string
+	// Code is the platform's word, Detail what it said and what to do. Neither
+	// holds a secret.
+	Code   string
+	Detail string
+	// Since is when it began, Seen how often it was met since.
+	Since time.Time
+	Seen  int
+}
+
+// Problems lists what keeps a sender from sending now. It is empty when all is
+// well, and for a sender that does not tell. It does not block on a send.
+func Problems(s Sender) []Problem {
+	if t, ok := s.(interface{ Problems() []Problem }); ok {
+		return t.Problems()
+	}
+	return nil
+}
+
 // Why tells why a session ended.
 type Why uint8
 

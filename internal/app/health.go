@@ -34,6 +34,13 @@ func (i *installation) health() admin.Health {
 		if err := i.lane.Trouble(); err != nil {
 			h.State, h.Code, h.Error = string(integrations.StateDegraded), "trouble", err.Error()
 		}
+		i.app.mu.Lock()
+		sender := i.driver.Sender
+		i.app.mu.Unlock()
+		for _, p := range integrations.Problems(sender) {
+			h.State, h.Code = string(integrations.StateDegraded), p.Code
+			h.Error = "replies by " + p.Route + " are refused: " + p.Detail
+		}
 	}
 	h.Ready = h.State == string(integrations.StateReady)
 	return h

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-io/penstock/integrations"
 	"github.com/penstock-io/penstock/message"
 )
 
@@ -109,19 +110,9 @@ func (s *Sender) Stats() Stats {
 	return st
 }
 
-// Problem is something that somebody has to act on before replies can leave: a
-// missing permission, a refused address, a used-up quota, wrong credentials.
-type Problem struct {
-	// Route is what fails: "webhook", "group", "direct", "card" or "token".
-	Route string
-	// Code is the platform's word, Detail what it said and what to do. Neither
-	// holds a secret.
-	Code   string
-	Detail string
-	// Since is when it began, Seen how often it was met since.
-	Since time.Time
-	Seen  int
-}
+// Problem tells by its Route what fails: "webhook", "group", "direct", "card" or
+// "token".
+type Problem = integrations.Problem
 
 // problems keeps the open problem of each route.
 type problems struct {

@@ -1,0 +1,116 @@
+// Command penstockbench is Penstock as `penstock run` wires it, with a Go handler
+// in place of the routes, as a client of the benchmark.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	_ "net/http/pprof" // served on -pprof only
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-io/penstock/internal/app"
+	"github.com/penstock-io/penstock/internal/config"
+	"github.com/penstock-io/penstock/test/bench/internal/line"
+)
+
+type options struct {
+	url, pprof string
+	bots       int
+	work       time.Duration
+	jitter     bool
+	ledger     bool
+	stopWithin time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.url, "url", "", "gateway")
+	flag.IntVar(&o.bots, "bots", 1, "installations")
+	flag.DurationVar(&o.work, "work", 0, "how long the handler takes")
+	flag.BoolVar(&o.jitter, "jitter", false, "between nothing and -work")
+	flag.BoolVar(&o.ledger, "ledger", false, "check the order of messages")
+	flag.DurationVar(&o.stopWithin, "stop-within", time.Second, "budget of a stop")
+	flag.StringVar(&o.pprof, "pprof", "", "address for profiles")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "penstockbench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	if o.pprof != "" {
+		go func() { _ = http.ListenAndServe(o.pprof, nil) }() // ends with the process
+	}
+	h := &handler{work: o.work, jitter: o.jitter}
+	if o.ledger {
+		h.ledger = newLedger()
+	}
+	var cut cutOff
+	a, err := app.New(configOf(o), app.Options{Handler: h, Logger: slog.New(&cut)})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = a.Run(ctx) // work that was cut off is counted
+	}()
+	return line.Serve(map[string]line.Word{
+		"stats": func(json.RawMessage) (any, error) { return h.figures(), nil },
+		"stop": func(json.RawMessage) (any, error) {
+			began := time.Now()
+			cancel()
+			<-done
+			f := h.figures()
+			f.StopTook, f.Unfinished = time.Since(began), int(cut.named.Load())
+			return f, nil
+		},
+	})
+}
+
+func configOf(o options) *config.Config {
+	cfg := config.Default()
+	cfg.Admin.Listen = "off"
+	cfg.StopWithin = o.stopWithin
+	cfg.Reconnect.PerSecond = 1000 // so that thousands of bots connect in seconds
+	for i := range o.bots {
+		cfg.Installations = append(cfg.Installations, config.Installation{
+			ID: fmt.Sprintf("bot-%d", i), Platform: "dingtalk",
+			ClientID: fmt.Sprintf("bench-%d", i), ClientSecret: "bench",
+			APIBase: o.url, OAPIBase: o.url, AllowInsec: true,
+		})
+	}
+	return &cfg
+}
+
+// cutOff is a log that only counts the items which a stop names.
+type cutOff struct{ named atomic.Int64 }
+
+// Enabled implements slog.Handler.
+func (*cutOff) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+// Handle implements slog.Handler.
+func (c *cutOff) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "message_id" && r.Level == slog.LevelWarn {
+			c.named.Add(1)
+		}
+		return true
+	})
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (c *cutOff) WithAttrs([]slog.Attr) slog.Handler { return c }
+
+// WithGroup implements slog.Handler.
+func (c *cutOff) WithGroup(string) slog.Handler { return c }

@@ -1,0 +1,553 @@
+package cases_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/router"
+	"github.com/penstock-io/penstock/test/system"
+)
+
+// envelope is what a player needs to know of a frame.
+type envelope struct {
+	Type    string            `json:"type"`
+	Headers map[string]string `json:"headers"`
+	Header  map[string]string `json:"header"`
+	Data    json.RawMessage   `json:"data"`
+}
+
+func (e envelope) id() message.FrameID {
+	return message.FrameID(e.Headers["messageId"] + e.Header["messageId"])
+}
+
+func (e envelope) topic() string { return e.Headers["topic"] + e.Header["topic"] }
+
+// payload is the inner document as it stands in the frame.
+func (e envelope) payload() string { return textOf(e.Data) }
+
+// sent is one message of the case and where it went.
+type sent struct {
+	envelope
+	text    string
+	session int
+	at      time.Time
+}
+
+// replay is one case about the wire while it is played.
+type replay struct {
+	*world
+	frames  []sent
+	session *dingtalktest.Session
+	// gate holds handlers for as long as it is open.
+	gate chan struct{}
+	// late are frames whose handler ran for long without an acknowledgement.
+	late   []message.FrameID
+	before float64 // the metric that is expected to change
+}
+
+// playWire pushes the messages of a case and looks at what comes back.
+func playWire(w *world) {
+	if !w.bubble {
+		w.cfg.Inbound.Workers = 1
+		w.cfg.Reconnect.Base = 10 * time.Millisecond
+	}
+	if !w.given() {
+		return
+	}
+	r := &replay{world: w, gate: make(chan struct{})}
+	r.session = w.connect()
+	w.svc.Record.Do(r.handle)
+	r.before = r.metric()
+	if !w.c.Input.ReconnectBetween {
+		close(r.gate)
+	}
+	for i, item := range w.c.Input.Wire {
+		if i > 0 {
+			r.between(i)
+		}
+		r.push(item)
+	}
+	if w.c.Input.ReconnectBetween {
+		r.awaitAck(len(r.frames) - 1)
+		close(r.gate)
+	}
+	w.settle()
+	r.judge()
+	w.giveUp()
+}
+
+// given arranges what a case says of the world. It is false for what it cannot.
+func (w *world) given() bool {
+	for key, value := range w.c.Given {
+		switch {
+		case key == "store" && value == "append fails":
+			w.store.FailAppends(true)
+		default:
+			w.odd("given."+key, value)
+			return false
+		}
+	}
+	return true
+}
+
+// handle waits for the gate, and for the acknowledgement, which must not wait for
+// the handler. A synchronous message is acknowledged by its handler's answer.
+func (r *replay) handle(ctx context.Context, m *message.Inbound) (router.Result, error) {
+	select {
+	case <-r.gate:
+	case <-ctx.Done():
+		return router.Result{}, ctx.Err()
+	}
+	if m.FrameID == "" || m.Synchronous() || m.Text == settleText {
+		return router.Result{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := r.untilAck(ctx, m.FrameID); err != nil {
+		r.fail("ack_when", "frame %s was not acknowledged while its handler ran", m.FrameID)
+	}
+	return router.Result{}, nil
+}
+
+// untilAck waits until the gateway has read an acknowledgement of a frame.
+func (w *world) untilAck(ctx context.Context, id message.FrameID) error {
+	for n := 0; ; n++ {
+		acks, err := w.bot.AwaitAcks(ctx, n)
+		if slices.ContainsFunc(acks, func(a dingtalktest.Ack) bool { return a.Frame == id }) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		n = len(acks)
+	}
+}
+
+func (r *replay) awaitAck(i int) {
+	ctx, cancel := r.ctx()
+	defer cancel()
+	if err := r.untilAck(ctx, r.frames[i].id()); err != nil {
+		r.fail("ack", "frame %d: %v", i+1, err)
+	}
+}
+
+// between does what a case says happens between two messages.
+func (r *replay) between(i int) {
+	r.pass(time.Duration(r.c.Input.GapMS) * time.Millisecond)
+	switch {
+	case r.c.Input.ReconnectBetween:
+		ctx, cancel := r.ctx()
+		defer cancel()
+		r.awaitAck(i - 1)
+		require.NoError(r.t, r.svc.Record.Await(ctx, "the handler", func() bool {
+			return len(r.runs()) > 0
+		}))
+		old := r.session.Info().ID
+		r.session.Drop()
+		r.session = r.world.session(old)
+	case r.c.Input.Kill9Between:
+		r.settle()
+		r.session = r.restart()
+		r.svc.Record.Do(r.handle)
+	}
+}
+
+func (r *replay) push(item wireItem) {
+	text := r.c.Input.Expand.apply(item.text)
+	s := sent{text: text, session: r.session.Info().ID, at: time.Now()}
+	_ = json.Unmarshal([]byte(text), &s.envelope) // some are no frames
+	r.frames = append(r.frames, s)
+	if item.binary {
+		r.session.PushBinary([]byte(text))
+		return
+	}
+	r.session.PushRaw([]byte(text))
+}
+
+// copyOf gives the i-th frame with another frame id and other words in its text.
+func (r *replay) copyOf(i int, id string, edits ...string) wireItem {
+	f := r.frames[i]
+	edits = append(edits, string(f.id()), id)
+	return wireItem{text: strings.NewReplacer(edits...).Replace(f.text)}
+}
+
+func (r *replay) metric() float64 {
+	name, _, _ := strings.Cut(r.c.words("metric"), "+")
+	sum, ok := r.svc.Metric(name)
+	if r.c.has("metric") && !ok {
+		r.fail("metric", "there is no metric %q", name)
+	}
+	return sum
+}
+
+// acks are the answers to the i-th message.
+func (r *replay) acks(i int) []dingtalktest.Ack {
+	id := r.frames[i].id()
+	var out []dingtalktest.Ack
+	for _, a := range r.bot.Acks() {
+		if a.Unknown && a.Frame == id && id != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (r *replay) judge() {
+	judge(r.c, r.findings, map[string][]checker{
+		"ack":        r.ackCheckers(),
+		"ack_when":   {{`stored.*before any handler`, func() {}}, {`at once`, r.checkAtOnce}},
+		"ack_budget": {{`inside the platform's short limit.*empty`, r.checkBudget}},
+		"store":      {{`^(enqueue|dead-letter)`, r.checkStore}},
+		"connection": {
+			{`^keep`, r.checkKept}, {`open the replacement first|as 058`, r.checkOverlap},
+		},
+		"normalized":                 {{``, r.checkNormalized}},
+		"handler_runs":               {{`^\d+`, r.checkRuns}},
+		"next_message_same_chat":     {{`still handled`, r.checkNext}},
+		"metric":                     {{`\+\d+$`, r.checkMetric}},
+		"frames_on_old_after_notice": {{`still processed`, r.checkOverlap}},
+		"counts_as_alive":            {{`^true$`, r.checkAlive}},
+		"dedup_key":                  {{`^(eventId|msgId)$`, r.checkKey}},
+	})
+}
+
+// ackCheckers read an object, or one of the phrases.
+func (r *replay) ackCheckers() []checker {
+	return []checker{
+		{`^\{`, r.checkAckObject},
+		{`^only the`, r.checkAckOnly},
+		{`^none needed|^optional`, r.checkAckOptional},
+		{`^none.*counted`, r.checkAckNone},
+		{`echo allowed, never an error`, r.checkAckOptional},
+		{`still go to the old socket`, r.checkOverlap},
+		{`^\d{3} both$`, func() { r.checkCodes(repeatCode(r.c.words("ack"), len(r.frames))) }},
+		{`^second \d{3} on the new`, r.checkSecondOnNew},
+		{`\d{3}.*;.*\d{3}`, func() { r.checkCodes(codes(r.c.words("ack"))) }},
+	}
+}
+
+func codes(words string) []int {
+	var out []int
+	for _, s := range regexp.MustCompile(`\b\d{3}\b`).FindAllString(words, -1) {
+		n, _ := strconv.Atoi(s) // it is three digits
+		out = append(out, n)
+	}
+	return out
+}
+
+func repeatCode(words string, n int) []int { return slices.Repeat(codes(words)[:1], n) }
+
+// checkCodes wants one answer to each message, with these codes.
+func (r *replay) checkCodes(want []int) {
+	for i := range r.frames {
+		got := r.acks(i)
+		r.want(len(got) == 1 && got[0].Code == want[i], "ack", "message %d got %v", i+1, got)
+	}
+}
+
+// ackObject is an answer in detail.
+type ackObject struct {
+	Code     int               `json:"code"`
+	Headers  map[string]string `json:"headers"`
+	Message  string            `json:"message"`
+	Data     string            `json:"data"`
+	DataJSON json.RawMessage   `json:"data_json"`
+}
+
+func (r *replay) checkAckObject() {
+	var want ackObject
+	if err := strict(r.c.Expect["ack"], &want); err != nil {
+		r.odd("ack", err.Error())
+		return
+	}
+	for i := range r.frames {
+		got := r.acks(i)
+		if len(got) != 1 {
+			r.fail("ack", "message %d got %d answers", i+1, len(got))
+			continue
+		}
+		for _, why := range want.differs(got[0].Raw) {
+			r.fail("ack", "message %d: %s", i+1, why)
+		}
+	}
+}
+
+func (want ackObject) differs(raw string) (whys []string) {
+	var got ackObject
+	if err := json.Unmarshal([]byte(raw), &got); err != nil {
+		return []string{fmt.Sprintf("%q: %v", raw, err)}
+	}
+	add := func(ok bool, what string) {
+		if !ok {
+			whys = append(whys, what+" differs: "+raw)
+		}
+	}
+	add(want.Code == 0 || got.Code == want.Code, "code")
+	add(want.Message == "" || got.Message == want.Message, "message")
+	add(want.Data == "" || got.Data == want.Data, "data")
+	add(want.DataJSON == nil || sameJSON([]byte(got.Data), want.DataJSON), "data")
+	for k, v := range want.Headers {
+		add(got.Headers[k] == v, "header "+k)
+	}
+	return whys
+}
+
+// sameJSON compares documents; fields beyond those of want are allowed.
+func sameJSON(got, want []byte) bool {
+	var x, y any
+	return json.Unmarshal(got, &x) == nil && json.Unmarshal(want, &y) == nil && covers(x, y)
+}
+
+// ordinals are how cases name one of several messages.
+var ordinals = []string{"first", "second", "third", "fourth", "fifth"}
+
+// ordinal finds the message that words speak of, -1 if of none.
+func ordinal(words string) int {
+	return slices.IndexFunc(ordinals, func(o string) bool { return strings.Contains(words, o) })
+}
+
+func (r *replay) checkAckOnly() {
+	only := ordinal(r.c.words("ack"))
+	if only < 0 || only >= len(r.frames) {
+		r.odd("ack", r.c.words("ack"))
+		return
+	}
+	got := r.acks(only)
+	r.want(len(got) == 1 && got[0].Code == 200, "ack", "it got %v", got)
+	for _, a := range r.bot.Acks() {
+		r.want(!a.Unknown || a.Frame == r.frames[only].id(), "ack", "there is another: %s", a.Raw)
+	}
+}
+
+func (r *replay) checkAckNone() {
+	for _, a := range r.bot.Acks() {
+		r.want(!a.Unknown, "ack", "there is one: %s", a.Raw)
+	}
+	n, _ := r.svc.Metric("no_message_id")
+	r.want(n == 1, "ack", "it was counted %v times", n)
+}
+
+// checkAckOptional allows no answer, but no wrong one.
+func (r *replay) checkAckOptional() {
+	for i := range r.frames {
+		for _, a := range r.acks(i) {
+			r.want(a.Code == 200, "ack", "message %d got %s", i+1, a.Raw)
+		}
+	}
+}
+
+func (r *replay) checkSecondOnNew() {
+	got := r.acks(1)
+	r.want(len(got) == 1 && got[0].Code == codes(r.c.words("ack"))[0], "ack", "it got %v", got)
+	r.want(len(got) == 1 && got[0].Session == r.frames[1].session &&
+		got[0].Session != r.frames[0].session, "ack", "not on the new connection: %v", got)
+}
+
+// checkAtOnce holds every handler and wants the answer in no time.
+func (r *replay) checkAtOnce() {
+	for i := range r.frames {
+		for _, a := range r.acks(i) {
+			r.want(!r.bubble || a.At.Equal(r.frames[i].at), "ack_when",
+				"message %d: after %v", i+1, a.At.Sub(r.frames[i].at))
+		}
+	}
+	hold := make(chan struct{})
+	r.svc.Record.Do(func(context.Context, *message.Inbound) (router.Result, error) {
+		<-hold
+		return router.Result{}, nil
+	})
+	defer close(hold)
+	for i := range r.cfg.Inbound.Workers + 1 {
+		_, err := r.bot.Push(dingtalktest.Text(message.ConversationID(fmt.Sprint("busy", i)), "busy"))
+		require.NoError(r.t, err)
+	}
+	item := r.copyOf(0, "frame-while-busy")
+	r.push(item)
+	r.awaitAck(len(r.frames) - 1)
+}
+
+// checkBudget answers a copy of the message only after the platform has given up.
+func (r *replay) checkBudget() {
+	if !r.bubble {
+		return // it is a matter of seconds
+	}
+	r.svc.Record.Do(func(context.Context, *message.Inbound) (router.Result, error) {
+		<-time.After(10 * time.Second)
+		return router.Result{Answer: []byte(`{"late":true}`)}, nil
+	})
+	r.push(r.copyOf(0, "frame-slow-handler"))
+	i := len(r.frames) - 1
+	r.awaitAck(i)
+	for _, a := range r.acks(i) {
+		r.want(a.Code == 200, "ack_budget", "the answer is %s", a.Raw)
+		r.want(a.At.Sub(r.frames[i].at) < 2*time.Second, "ack_budget", "it took too long")
+		r.want(!strings.Contains(a.Data, "late"), "ack_budget", "it is not empty: %s", a.Raw)
+	}
+	r.pass(20 * time.Second)
+}
+
+// times are the counts that a case may name.
+var times = map[string]int{"once": 1, "twice": 2, "three times": 3}
+
+// checkStore compares what was handled and what was buried with the expectation.
+func (r *replay) checkStore() {
+	words := r.c.words("store")
+	var ids, want []message.FrameID
+	for _, x := range r.runs() {
+		ids = append(ids, x.Message.FrameID)
+	}
+	dead := r.dead()
+	if strings.HasPrefix(words, "dead-letter") {
+		r.want(len(ids) == 0, "store", "it was handled: %v", ids)
+		r.want(len(dead) == len(r.frames), "store", "%d dead letters", len(dead))
+		return
+	}
+	r.want(len(dead) == 0, "store", "there are dead letters: %v", dead)
+	for _, f := range r.frames {
+		want = append(want, f.id())
+	}
+	if i := ordinal(words); i >= 0 && i < len(want) {
+		want = want[i : i+1]
+	}
+	for word, n := range times {
+		if strings.Contains(words, word) && n < len(want) {
+			want = want[:n]
+		}
+	}
+	r.want(slices.Equal(ids, want), "store", "handled were %v, not %v", ids, want)
+}
+
+func (r *replay) checkRuns() {
+	r.want(len(r.runs()) == number(r.c.words("handler_runs")), "handler_runs",
+		"it ran %d times", len(r.runs()))
+}
+
+func (r *replay) checkKept() {
+	dials := r.bot.Stats().Dials
+	r.want(dials == 1, "connection", "there were %d", dials)
+	r.want(r.session.Info().State == dingtalktest.StateOpen, "connection",
+		"it is %s", r.session.Info().State)
+}
+
+func (r *replay) checkMetric() {
+	_, by, _ := strings.Cut(r.c.words("metric"), "+")
+	got := r.metric() - r.before
+	r.want(got == float64(number(by)), "metric", "it rose by %v", got)
+}
+
+// checkNext sends one more message to the chat of the last.
+func (r *replay) checkNext() {
+	f := r.frames[len(r.frames)-1]
+	var p struct {
+		MsgID string `json:"msgId"`
+	}
+	require.NoError(r.t, json.Unmarshal([]byte(f.payload()), &p))
+	n := len(r.runs())
+	r.push(r.copyOf(len(r.frames)-1, "frame-next-in-chat", p.MsgID, "next-"+p.MsgID))
+	r.settle()
+	r.want(len(r.runs()) == n+1, "next_message_same_chat", "it was not handled")
+}
+
+// checkKey pushes the first frame again as a copy with another frame id.
+func (r *replay) checkKey() {
+	n := len(r.runs())
+	r.push(r.copyOf(0, "frame-example-copy"))
+	r.settle()
+	r.want(len(r.runs()) == n, "dedup_key", "a copy was handled")
+	got := r.acks(len(r.frames) - 1)
+	r.want(len(got) == 1 && got[0].Code == 200, "dedup_key", "the copy got %v", got)
+}
+
+// checkAlive looks at a service that ends a session on which no frame is read for
+// a minute, and at one frame a time before that.
+func (r *replay) checkAlive() {
+	if !r.bubble {
+		return // it is a matter of minutes
+	}
+	w := &world{
+		findings: r.findings, c: r.c, t: r.t, bubble: true, net: r.net, store: &system.Store{},
+		record: system.NewRecord(),
+	}
+	w.serve("127.0.0.1:2", dingtalktest.Config{PingEvery: -1})
+	w.cfg.Installations[0].AppSilence = time.Minute
+	s := w.connect()
+	for range 5 {
+		w.pass(50 * time.Second)
+		for _, f := range r.frames {
+			s.PushRaw([]byte(f.text))
+		}
+	}
+	w.pass(50 * time.Second)
+	w.want(w.bot.Stats().Dials == 1, "counts_as_alive", "there were redials")
+	w.pass(time.Minute)
+	w.want(w.bot.Stats().Dials > 1, "counts_as_alive", "the silence was not noticed after all")
+	w.stop()
+}
+
+// checkOverlap looks for a successor beside the old socket, sends one more message
+// on the old one, and wants it to be closed in the end. It is asked for by several
+// keys and runs once.
+func (r *replay) checkOverlap() {
+	old := r.session
+	if r.bot.Stats().Dials > 2 || slices.ContainsFunc(r.frames, isExtra) {
+		return
+	}
+	ctx, cancel := r.ctx()
+	defer cancel()
+	err := r.bot.AwaitSessions(ctx, 2)
+	r.want(err == nil, "connection", "there is no successor: %v", err)
+	r.want(!r.bubble || time.Since(r.frames[0].at) < time.Second, "connection",
+		"the successor came after %v", time.Since(r.frames[0].at))
+	r.push(wireItem{text: extraFrame})
+	r.awaitAck(len(r.frames) - 1)
+	got := r.acks(len(r.frames) - 1)
+	r.want(len(got) == 1 && got[0].Session == old.Info().ID, "ack", "the old socket got %v", got)
+	r.want(r.svc.Record.AwaitRun(ctx, extraText) == nil, "frames_on_old_after_notice", "not handled")
+	if !r.bubble {
+		return // it closes when the gateway does, after some ten seconds
+	}
+	r.pass(time.Minute)
+	r.want(old.Info().State == dingtalktest.StateClosed, "connection", "the old one stays")
+	r.want(len(r.bot.Sessions()) == 1, "connection", "%d sockets", len(r.bot.Sessions()))
+}
+
+const extraText = "on the old socket"
+
+func isExtra(s sent) bool { return s.text == extraFrame }
+
+var extraFrame = frameOf("frame-extra", map[string]any{
+	"conversationId": "cidExtra", "msgId": "msgExtra", "conversationType": "1",
+	"senderStaffId": "staff-example-0001", "msgtype": "text",
+	"text": map[string]string{"content": extraText},
+})
+
+// frameOf makes the frame of a robot message.
+func frameOf(id string, payload map[string]any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	inner, err := json.Marshal(payload)
+	if err != nil {
+		panic(err)
+	}
+	err = enc.Encode(map[string]any{
+		"specVersion": "1.0", "type": "CALLBACK", "data": string(inner),
+		"headers": map[string]string{
+			"messageId": id, "topic": dingtalktest.TopicRobot, "contentType": "application/json",
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b.String()
+}
