@@ -75,6 +75,16 @@ func (d *Dispatcher[K, J]) wakeLocked(now int64) {
 	}
 }
 
+// Wake ends every hold now: the jobs that are held run again in their turn. It does
+// not block, and may be called at any time by anyone.
+func (d *Dispatcher[K, J]) Wake() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wakeLocked(never)
+	d.rearmLocked()
+	d.spawnLocked()
+}
+
 // tidyLocked has a map of keys that is too large made anew: after a lull, or at once
 // when no key can come any more.
 func (d *Dispatcher[K, J]) tidyLocked() {

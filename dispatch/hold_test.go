@@ -92,6 +92,33 @@ func TestHoldOfNoTimeTakesATurn(t *testing.T) {
 	})
 }
 
+func TestWakeEndsEveryHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []string
+		d, err := dispatch.New(dispatch.Config[string, string]{
+			Workers: 1,
+			Run: func(_ context.Context, task *dispatch.Task[string, string]) dispatch.Outcome {
+				ran = append(ran, task.Key)
+				if task.Runs == 1 {
+					return dispatch.Hold(time.Hour)
+				}
+				return dispatch.Done()
+			},
+		})
+		require.NoError(t, err)
+		for _, key := range []string{"a", "b", "c"} {
+			require.NoError(t, d.Enqueue(key, key))
+		}
+		synctest.Wait()
+		d.Wake()
+		began := time.Now()
+		require.NoError(t, d.Shutdown(t.Context()))
+		require.Zero(t, time.Since(began))
+		require.ElementsMatch(t, []string{"a", "b", "c"}, ran[3:], "ties are broken at random")
+		d.Wake() // harmless
+	})
+}
+
 func TestHoldForEverEndsWithTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()

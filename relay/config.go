@@ -99,8 +99,8 @@ type Config struct {
 	DedupWindow time.Duration
 	DedupIDs    int
 
-	// Durable tells that the store outlives the process: at a stop, what waits
-	// for an attempt is left to the next start instead of being waited for.
+	// Durable tells that the store outlives the process: at a stop, what has not
+	// started is left to the next start instead of being waited for.
 	Durable bool
 	// Logger: default discards.
 	Logger *slog.Logger

@@ -150,6 +150,9 @@ func (t *task) begin() {
 // run is one attempt of the handler, on a worker.
 func (l *Lane) run(ctx context.Context, dt *inTask) dispatch.Outcome {
 	t := dt.Job
+	if l.relay.leaving.Load() {
+		return l.relay.leave()
+	}
 	if wait := time.Until(t.notBefore); wait > 0 {
 		t.notBefore = time.Time{}
 		return dispatch.Hold(wait)
@@ -175,17 +178,31 @@ func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}
 	if err != nil && ctx.Err() != nil && r.isStopping() {
-		r.count.left.Add(1)
-		return dispatch.Failed(fmt.Errorf("left in the store: %w", err))
+		return r.leave()
 	}
 	if answered != nil {
 		answered(&res, err)
 	}
-	if serr := r.writer.Submit(t.outcome(res, err), t); serr != nil {
-		r.count.left.Add(1)
-		return dispatch.Failed(serr)
+	if r.writer.Submit(t.outcome(res, err), t) != nil {
+		return r.leave()
 	}
 	return dispatch.Detach()
+}
+
+// errLeft is how a run ends whose item stays in the store for the next start.
+var errLeft = errors.New("left in the store")
+
+func (r *Relay) leave() dispatch.Outcome {
+	r.count.left.Add(1)
+	return dispatch.Failed(errLeft)
+}
+
+// hold makes an item run again after d, or leaves it to the next start.
+func (r *Relay) hold(d time.Duration) dispatch.Outcome {
+	if r.leaving.Load() {
+		return r.leave()
+	}
+	return dispatch.Hold(d)
 }
 
 // handle runs the handler; a panic is an error like any other.
@@ -252,7 +269,7 @@ func (t *task) postponed(err error) {
 		return
 	}
 	t.lane.relay.count.retries.Add(1)
-	t.run.Complete(dispatch.Hold(t.retryIn))
+	t.run.Complete(t.lane.relay.hold(t.retryIn))
 }
 
 func (t *task) buried(err error) {
@@ -284,7 +301,7 @@ func (t *task) again(err error) {
 	}
 	t.lane.log.Error("a handler's outcome could not be stored; it will run again",
 		"message_id", string(t.msg.ID), "attempt", t.attempts, "error", err)
-	t.run.Complete(dispatch.Hold(t.lane.relay.backoff(t.attempts)))
+	t.run.Complete(t.lane.relay.hold(t.lane.relay.backoff(t.attempts)))
 }
 
 // outbound turns a handler's replies into outbox items. Their ids come from the

@@ -102,6 +102,9 @@ func (r *Relay) runSend(ctx context.Context, dt *dispatch.Task[convKey, *outTask
 	if t.step == stepSend {
 		return t.send(ctx)
 	}
+	if r.leaving.Load() {
+		return r.leave()
+	}
 	if why := t.hopeless(); why != "" {
 		return t.discard(why, errors.New(why))
 	}
@@ -154,9 +157,8 @@ func delay(l *rate.Limiter) time.Duration {
 }
 
 func (t *outTask) submit(op store.Op) dispatch.Outcome {
-	if err := t.relay.writer.Submit(op, t); err != nil {
-		t.relay.count.left.Add(1)
-		return dispatch.Failed(err)
+	if t.relay.writer.Submit(op, t) != nil {
+		return t.relay.leave()
 	}
 	return dispatch.Detach()
 }
@@ -179,7 +181,7 @@ func (t *outTask) Committed(op store.Op, err error) {
 	case *store.Again:
 		t.relay.count.resends.Add(1)
 		t.step, t.admitted = stepWait, false
-		t.run.Complete(dispatch.Hold(t.retryIn))
+		t.run.Complete(t.relay.hold(t.retryIn))
 	case *store.Discard:
 		t.relay.count.discarded[t.reason].Add(1)
 		t.ended(t.reason)
@@ -201,7 +203,7 @@ func (t *outTask) uncommitted(op store.Op, err error) {
 	if _, ok := op.(*store.Begin); ok {
 		t.step = stepWait
 		t.attempts--
-		t.run.Complete(dispatch.Hold(t.relay.cfg.RetryBase))
+		t.run.Complete(t.relay.hold(t.relay.cfg.RetryBase))
 		return
 	}
 	time.AfterFunc(t.relay.cfg.RetryBase, func() {

@@ -50,12 +50,16 @@ type Relay struct {
 	// stopWriter ends Run's goroutines; set by New, called by Shutdown.
 	stopWriter context.CancelFunc
 	writerCtx  context.Context // ends with stopWriter; it spans Run and Shutdown
-	finished   chan struct{}   // closed when Run has returned
+	served     chan struct{}   // closed by Run when the writer has ended
+	stopped    chan struct{}   // closed by the stop when report is set
+	report     Report          // of the stop; owned by it until stopped is closed
 
 	// lastOut is the highest outbox number seen; owned by the writer's goroutine.
 	lastOut store.Seq
 	// watchers is the number of entries in watched.
 	watchers atomic.Int64
+	// leaving is set when a stop has begun and the store keeps what has not started.
+	leaving atomic.Bool
 
 	mu sync.Mutex // guards the following fields
 	// watched has who waits for which outbox item.
@@ -65,7 +69,6 @@ type Relay struct {
 	stopping bool
 	running  bool // Run was called
 	seeded   bool // what an earlier run left has been listed
-	report   *Report
 	// unfinished lists what a stop has cut off.
 	unfinished []Unfinished
 	// broken has the group of parts that a failed part belongs to, by conversation.
@@ -81,15 +84,16 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	r := &Relay{
-		cfg:      cfg,
-		count:    newCounters(),
-		wakeup:   make(chan struct{}, 1),
-		finished: make(chan struct{}),
-		lanes:    make(map[message.InstallationID]*Lane),
-		orphans:  make(map[message.InstallationID][]store.Head),
-		watched:  make(map[store.Seq]*Sending),
-		broken:   make(map[convKey]message.ID),
-		chats:    make(map[convKey]*rate.Limiter),
+		cfg:     cfg,
+		count:   newCounters(),
+		wakeup:  make(chan struct{}, 1),
+		served:  make(chan struct{}),
+		stopped: make(chan struct{}),
+		lanes:   make(map[message.InstallationID]*Lane),
+		orphans: make(map[message.InstallationID][]store.Head),
+		watched: make(map[store.Seq]*Sending),
+		broken:  make(map[convKey]message.ID),
+		chats:   make(map[convKey]*rate.Limiter),
 	}
 	r.writerCtx, r.stopWriter = context.WithCancel(context.Background())
 	return r, r.build()

@@ -314,6 +314,49 @@ func TestShutdownReturnsAtItsDeadlineAndNamesWhatItCutOff(t *testing.T) {
 	})
 }
 
+func TestStopWithADurableStoreWaitsOnlyForWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem, err := memory.New(memory.Config{})
+		require.NoError(t, err)
+		h := &recorder{handle: func(_ context.Context, m *message.Inbound) (router.Result, error) {
+			if m.ID == "fails" {
+				return router.Result{}, &router.Error{After: time.Hour, Err: errors.New("not now")}
+			}
+			<-time.After(time.Second)
+			return router.Result{Replies: []message.Reply{{Text: "reply"}}}, nil
+		}}
+		k := newKitOn(t, relay.Config{Handler: h, Durable: true}, mem)
+		for _, id := range []string{"runs", "waits-1", "waits-2"} {
+			k.offer(id, "c1")
+		}
+		k.offer("fails", "c2")
+		k.offer("behind", "c2")
+		synctest.Wait()
+		began := time.Now()
+		rep := k.stop(time.Minute)
+		require.Equal(t, time.Second, time.Since(began))
+		require.True(t, rep.Drained)
+		require.Empty(t, rep.Unfinished)
+		require.ElementsMatch(t, []string{"runs", "fails"}, h.got())
+		require.EqualValues(t, 4, rep.Inbox)
+		require.EqualValues(t, 1, rep.Outbox, "a reply that had not started is left")
+
+		k = newKitOn(t, relay.Config{Handler: h, Durable: true}, mem)
+		pass(2 * time.Hour)
+		require.Equal(t, []string{"waits-1", "waits-2"}, only(h.got(), "waits"))
+		k.stop(time.Second)
+	})
+}
+
+func only(ids []string, prefix string) (out []string) {
+	for _, id := range ids {
+		if strings.HasPrefix(id, prefix) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 func TestWhatAnEarlierRunLeftRunsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem, err := memory.New(memory.Config{})

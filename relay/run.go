@@ -23,12 +23,12 @@ const retryRefill = time.Second
 // is done first, Run shuts down with no budget: what runs is cancelled and what
 // waits stays in the store. It may be called once.
 func (r *Relay) Run(ctx context.Context) error {
-	defer close(r.finished)
 	r.markRunning()
 	// Numbers up to these were given by earlier runs; later ones reach the queues
 	// by their own commit.
 	old, err := r.cfg.Store.Counts(ctx)
 	if err != nil {
+		close(r.served)
 		return fmt.Errorf("relay: open store: %w", err)
 	}
 	r.lastOut = old.LastOutbox
@@ -42,7 +42,12 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.stop(done)
 	})
 	defer stop()
-	return g.Wait()
+	err = g.Wait()
+	close(r.served)
+	if r.isStopping() {
+		<-r.stopped
+	}
+	return err
 }
 
 func wrap(op string, err error) error {
@@ -186,10 +191,8 @@ func (r *Relay) stop(ctx context.Context) Report {
 	r.mu.Lock()
 	if r.stopping {
 		r.mu.Unlock()
-		<-r.finished
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return *r.report
+		<-r.stopped
+		return r.report
 	}
 	r.stopping = true
 	running := r.running
@@ -199,14 +202,13 @@ func (r *Relay) stop(ctx context.Context) Report {
 	rep := r.drain(ctx)
 	r.stopWriter()
 	if running {
-		<-r.finished
+		<-r.served
 	}
 	r.releaseWatchers()
 	r.countLeft(&rep)
 	rep.Took = time.Since(began)
-	r.mu.Lock()
-	r.report = &rep
-	r.mu.Unlock()
+	r.report = rep
+	close(r.stopped)
 	return rep
 }
 
@@ -214,6 +216,10 @@ func (r *Relay) stop(ctx context.Context) Report {
 // the last handlers still go out.
 func (r *Relay) drain(ctx context.Context) Report {
 	lanes := r.allLanes()
+	if r.cfg.Durable {
+		r.leaving.Store(true)
+		defer r.keepAwake(lanes)()
+	}
 	oks := make([]bool, len(lanes)+1)
 	var g errgroup.Group
 	g.Go(func() error { oks[len(lanes)] = r.sync.DrainAndClose(ctx); return nil })
@@ -226,6 +232,36 @@ func (r *Relay) drain(ctx context.Context) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Report{Drained: !slices.Contains(oks, false), Unfinished: r.unfinished}
+}
+
+// wakeEvery is how often held items are woken while the relay leaves: one may be
+// held just after it was decided to leave them.
+const wakeEvery = 20 * time.Millisecond
+
+// keepAwake wakes held items, which then leave, until it is told to stop.
+func (r *Relay) keepAwake(lanes []*Lane) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(wakeEvery)
+		defer tick.Stop()
+		for {
+			for _, l := range lanes {
+				l.queue.Wake()
+			}
+			r.sync.Wake()
+			r.out.Wake()
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // cutOff notes an item that a stop did not let end.

@@ -27,6 +27,9 @@ func (t *task) beginSync() bool {
 // runSync is one attempt at a synchronous message.
 func (r *Relay) runSync(ctx context.Context, dt *dispatch.Task[convKey, *task]) dispatch.Outcome {
 	t := dt.Job
+	if r.leaving.Load() {
+		return r.leave()
+	}
 	t.run = dt
 	return t.attempt(ctx, t.answer)
 }
