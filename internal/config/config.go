@@ -2,10 +2,12 @@ package config
 
 import "time"
 
-// Config is a whole configuration.
+// Config is a whole configuration. The tags of its fields, and of those below, say
+// what a file may hold: yaml is the key, required demands a value, oneof lists the
+// words that are allowed, min and max are bounds written as in a file.
 type Config struct {
 	// StopWithin bounds a stop from the signal to the exit.
-	StopWithin    time.Duration  `yaml:"stop_within"`
+	StopWithin    time.Duration  `yaml:"stop_within" min:"100ms" max:"1h"`
 	Log           Log            `yaml:"log"`
 	Admin         Admin          `yaml:"admin"`
 	Store         Store          `yaml:"store"`
@@ -33,83 +35,91 @@ type Admin struct {
 // Store chooses where messages are kept.
 type Store struct {
 	Kind     string `yaml:"kind" oneof:"memory"`
-	MaxItems int    `yaml:"max_items"`
-	MaxBytes Size   `yaml:"max_bytes"`
+	MaxItems int    `yaml:"max_items" min:"1"`
+	MaxBytes Size   `yaml:"max_bytes" min:"1MiB"`
 	// DedupWindow is how long a message id is remembered.
-	DedupWindow time.Duration `yaml:"dedup_window"`
+	DedupWindow time.Duration `yaml:"dedup_window" min:"1s"`
 	// DedupIDs is how many are remembered in memory.
-	DedupIDs int `yaml:"dedup_ids"`
+	DedupIDs int `yaml:"dedup_ids" min:"1"`
 }
 
 // Inbound configures handling.
 type Inbound struct {
-	Workers         int           `yaml:"workers"`
-	PerConversation int           `yaml:"per_conversation"`
-	Pending         int           `yaml:"pending"`
-	Timeout         time.Duration `yaml:"timeout"`
-	Attempts        int           `yaml:"attempts"`
-	RetryBase       time.Duration `yaml:"retry_base"`
-	RetryMax        time.Duration `yaml:"retry_max"`
+	Workers         int           `yaml:"workers" min:"1"`
+	PerConversation int           `yaml:"per_conversation" min:"1"`
+	Pending         int           `yaml:"pending" min:"1"`
+	Timeout         time.Duration `yaml:"timeout" min:"1ms"`
+	Attempts        int           `yaml:"attempts" min:"1"`
+	RetryBase       time.Duration `yaml:"retry_base" min:"1ms"`
+	RetryMax        time.Duration `yaml:"retry_max" min:"1ms"`
 	NoRoute         string        `yaml:"no_route" oneof:"done dead"`
-	SyncWorkers     int           `yaml:"sync_workers"`
-	SyncWithin      time.Duration `yaml:"sync_within"`
+	SyncWorkers     int           `yaml:"sync_workers" min:"1"`
+	// SyncWithin ends before the platform gives up, after 2 s.
+	SyncWithin time.Duration `yaml:"sync_within" min:"1ms" max:"2s"`
 }
 
 // Outbound configures sending.
 type Outbound struct {
-	Workers          int             `yaml:"workers"`
-	PerConversation  int             `yaml:"per_conversation"`
-	Pending          int             `yaml:"pending"`
-	Timeout          time.Duration   `yaml:"timeout"`
-	Attempts         int             `yaml:"attempts"`
-	Waits            []time.Duration `yaml:"waits"`
-	TTL              time.Duration   `yaml:"ttl"`
-	Uncertain        string          `yaml:"uncertain" oneof:"resend discard"`
-	InstallationRate float64         `yaml:"installation_rate"`
-	ConversationRate float64         `yaml:"conversation_rate"`
+	Workers         int             `yaml:"workers" min:"1"`
+	PerConversation int             `yaml:"per_conversation" min:"1"`
+	Pending         int             `yaml:"pending" min:"1"`
+	Timeout         time.Duration   `yaml:"timeout" min:"1ms"`
+	Attempts        int             `yaml:"attempts" min:"1"`
+	Waits           []time.Duration `yaml:"waits" min:"0s"`
+	TTL             time.Duration   `yaml:"ttl" min:"1s"`
+	Uncertain       string          `yaml:"uncertain" oneof:"resend discard"`
+	// InstallationRate and ConversationRate are sends a second; 0 is no limit.
+	InstallationRate float64 `yaml:"installation_rate" min:"0" max:"1000000"`
+	ConversationRate float64 `yaml:"conversation_rate" min:"0" max:"1000000"`
 }
 
 // Reconnect configures when a lost session is opened again.
 type Reconnect struct {
-	Base       time.Duration `yaml:"base"`
-	Max        time.Duration `yaml:"max"`
-	ProbeEvery time.Duration `yaml:"probe_every"`
-	MaxAge     time.Duration `yaml:"max_age"`
-	PerSecond  float64       `yaml:"per_second"`
+	Base       time.Duration `yaml:"base" min:"1ms"`
+	Max        time.Duration `yaml:"max" min:"1ms"`
+	ProbeEvery time.Duration `yaml:"probe_every" min:"1s"`
+	// MaxAge is when a session is replaced unasked; 0 is never.
+	MaxAge    time.Duration `yaml:"max_age" min:"0s"`
+	PerSecond float64       `yaml:"per_second" min:"0.01" max:"1000000"`
 }
 
 // Installation is one bot's credentials on one platform.
 type Installation struct {
-	ID           string        `yaml:"id" required:"true"`
-	Platform     string        `yaml:"platform" oneof:"dingtalk"`
-	ClientID     string        `yaml:"client_id" required:"true"`
-	ClientSecret Secret        `yaml:"client_secret" required:"true"`
-	RobotCode    string        `yaml:"robot_code"`
-	Topics       []string      `yaml:"topics"`
-	APIBase      string        `yaml:"api_base"`
-	OAPIBase     string        `yaml:"oapi_base"`
-	AllowInsec   bool          `yaml:"allow_insecure"`
-	Proxy        Secret        `yaml:"proxy"`
-	CAFile       string        `yaml:"ca_file"`
-	ReplyHosts   []string      `yaml:"reply_hosts"`
-	PingEvery    time.Duration `yaml:"ping_every"`
-	Silence      time.Duration `yaml:"silence"`
-	AppSilence   time.Duration `yaml:"app_silence"`
-	ReadLimit    Size          `yaml:"read_limit"`
+	ID           string `yaml:"id" required:"true"`
+	Platform     string `yaml:"platform" oneof:"dingtalk"`
+	ClientID     string `yaml:"client_id" required:"true"`
+	ClientSecret Secret `yaml:"client_secret" required:"true"`
+	// RobotCode sends replies; empty is ClientID.
+	RobotCode  string   `yaml:"robot_code"`
+	Topics     []string `yaml:"topics" oneof:"/v1.0/im/bot/messages/get /v1.0/im/bot/messages/delegate /v1.0/card/instances/callback /v1.0/card/dynamicData/get /v1.0/graph/api/invoke"` //nolint:lll // a tag cannot be broken
+	APIBase    string   `yaml:"api_base"`
+	OAPIBase   string   `yaml:"oapi_base"`
+	AllowInsec bool     `yaml:"allow_insecure"`
+	Proxy      Secret   `yaml:"proxy"`
+	CAFile     string   `yaml:"ca_file"`
+	ReplyHosts []string `yaml:"reply_hosts"`
+
+	PingEvery time.Duration `yaml:"ping_every" min:"1ms" max:"1h"`
+	Silence   time.Duration `yaml:"silence" min:"1ms" max:"24h"`
+	// AppSilence is 0 for never.
+	AppSilence time.Duration `yaml:"app_silence" min:"0s" max:"24h"`
+	ReadLimit  Size          `yaml:"read_limit" min:"4KiB" max:"1GiB"`
 }
 
 // Route sends the messages that match to one handler.
 type Route struct {
-	Name    string        `yaml:"name"`
-	Match   Match         `yaml:"match"`
-	Handler Handler       `yaml:"handler"`
-	Timeout time.Duration `yaml:"timeout"`
+	// Name is "route-N", counted from 1, if the file has none.
+	Name    string  `yaml:"name"`
+	Match   Match   `yaml:"match"`
+	Handler Handler `yaml:"handler"`
+	// Timeout is 0 for that of the inbound queue alone.
+	Timeout time.Duration `yaml:"timeout" min:"0s"`
 }
 
 // Match is what a message must have; what is empty matches everything.
 type Match struct {
 	Installations []string `yaml:"installations"`
-	Platforms     []string `yaml:"platforms"`
+	Platforms     []string `yaml:"platforms" oneof:"dingtalk"`
 	Kinds         []string `yaml:"kinds" oneof:"message delegate card query plugin event"`
 	Chats         []string `yaml:"chats" oneof:"direct group none"`
 	Mention       *bool    `yaml:"mention"`
@@ -129,12 +139,13 @@ type Echo struct{}
 
 // HTTP posts the message to an endpoint.
 type HTTP struct {
+	// URL may hold a password or a token.
 	URL         Secret            `yaml:"url" required:"true"`
 	Secret      Secret            `yaml:"secret"`
 	OldSecrets  []Secret          `yaml:"old_secrets"`
 	Headers     map[string]Secret `yaml:"headers"`
-	Timeout     time.Duration     `yaml:"timeout"`
-	MaxResponse Size              `yaml:"max_response"`
+	Timeout     time.Duration     `yaml:"timeout" min:"1ms"`
+	MaxResponse Size              `yaml:"max_response" min:"1B" max:"64MiB"`
 }
 
 // Exec runs a command for each message.
@@ -142,8 +153,8 @@ type Exec struct {
 	Command   []string          `yaml:"command" required:"true"`
 	Dir       string            `yaml:"dir"`
 	Env       map[string]Secret `yaml:"env"`
-	Timeout   time.Duration     `yaml:"timeout"`
-	MaxOutput Size              `yaml:"max_output"`
+	Timeout   time.Duration     `yaml:"timeout" min:"1ms"`
+	MaxOutput Size              `yaml:"max_output" min:"1B" max:"64MiB"`
 	// Output says how the standard output is read.
 	Output string `yaml:"output" oneof:"auto text json"`
 }
@@ -166,7 +177,9 @@ func Default() Config {
 		Outbound: Outbound{
 			Workers: 512, PerConversation: 64, Pending: 16384, Timeout: 30 * time.Second,
 			Attempts: 5, TTL: 24 * time.Hour, Uncertain: "resend", InstallationRate: 20,
-			Waits: []time.Duration{5 * time.Second, 25 * time.Second, 2 * time.Minute, 10 * time.Minute},
+			Waits: []time.Duration{
+				5 * time.Second, 25 * time.Second, 2 * time.Minute, 10 * time.Minute,
+			},
 		},
 		Reconnect: Reconnect{
 			Base: time.Second, Max: time.Minute, ProbeEvery: 5 * time.Minute, PerSecond: 50,

@@ -1,121 +1,93 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile bounds a configuration file.
-const maxFile = 4 << 20
-
-// Load reads and checks the file at path. The error is Problems when the content
-// is at fault.
-func Load(path string) (*Config, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	if info.Size() > maxFile {
-		return nil, Problems{{File: path, Text: "file is larger than " + Size(maxFile).String()}}
-	}
-	b, err := os.ReadFile(path) //nolint:gosec // the path is the operator's
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	return Parse(path, b, os.LookupEnv)
-}
-
-// Parse checks the content of a file. name is used in problems; getenv looks up
-// environment variables.
-func Parse(name string, b []byte, getenv func(string) (string, bool)) (*Config, error) {
-	d := &decoder{file: name, getenv: getenv, anchors: map[string]ast.Node{}, lines: map[string]int{}}
-	cfg := Default()
-	if body := d.parse(b); body != nil {
-		d.value(reflect.ValueOf(&cfg).Elem(), body, "", "")
-	}
-	d.validate(&cfg)
-	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
-	}
-	return &cfg, nil
-}
-
+// decoder fills a Config from a document and notes what is wrong. It belongs to
+// one call of Parse.
 type decoder struct {
-	file     string
-	getenv   func(string) (string, bool)
-	anchors  map[string]ast.Node
-	lines    map[string]int // where each key's value stands
-	problems Problems
-	depth    int
+	file    string
+	getenv  func(string) (string, bool)
+	anchors map[string]ast.Node
+	lines   map[string]int    // where each key's value stands
+	written map[string]string // what each value is before variables are replaced
+
+	problems    Problems
+	faulty      map[string]bool // keys that have a problem
+	faultyBelow map[string]bool // keys of which one inside has
+	depth       int
+	visited     int
 }
 
-// maxDepth bounds nesting, aliases included.
-const maxDepth = 32
+// maxVisits bounds the nodes of a document, those behind aliases counted each
+// time.
+const maxVisits = 200_000
 
+// place is where a value belongs, and what its field demands.
+type place struct {
+	key string
+	tag reflect.StructTag
+}
+
+func (p place) field(name string, tag reflect.StructTag) place {
+	return place{join(p.key, name), tag}
+}
+
+// item keeps the demands: they hold for each item of a list.
+func (p place) item(i int) place { return place{fmt.Sprintf("%s[%d]", p.key, i), p.tag} }
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// problem reports a problem where n stands; nil is nowhere.
 func (d *decoder) problem(n ast.Node, key, format string, args ...any) {
 	p := Problem{File: d.file, Key: key, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
 		p.Line = line(n)
 	}
-	d.problems = append(d.problems, p)
+	d.add(p)
 }
 
-func line(n ast.Node) int {
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return line(m.Values[0].Key)
+// at reports a problem with a key, on its line or that of the nearest key above.
+// A key that has a problem already is not judged again.
+func (d *decoder) at(key, format string, args ...any) {
+	if !d.reported(key) {
+		d.add(Problem{File: d.file, Line: d.lineOf(key), Key: key, Text: fmt.Sprintf(format, args...)})
 	}
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		return t.Position.Line
+}
+
+func (d *decoder) add(p Problem) {
+	d.problems = append(d.problems, p)
+	d.faulty[p.Key] = true
+	for key := above(p.Key); key != ""; key = above(key) {
+		d.faultyBelow[key] = true
+	}
+}
+
+// above is the key that holds this one, "" for the outermost.
+func above(key string) string { return key[:max(0, strings.LastIndexAny(key, ".["))] }
+
+func (d *decoder) reported(key string) bool { return d.faulty[key] }
+
+func (d *decoder) lineOf(key string) int {
+	for key != "" {
+		if n, ok := d.lines[key]; ok {
+			return n
+		}
+		key = above(key)
 	}
 	return 0
-}
-
-// parse gives the document's body, nil if there is none or it is not YAML.
-func (d *decoder) parse(b []byte) (body ast.Node) {
-	defer func() {
-		if v := recover(); v != nil {
-			body = nil
-			d.problem(nil, "", "not YAML: %v", v)
-		}
-	}()
-	f, err := parser.ParseBytes(b, 0)
-	if err != nil {
-		d.syntax(err)
-		return nil
-	}
-	docs := slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool {
-		return doc.Body == nil || doc.Body.Type() == ast.CommentType
-	})
-	if len(docs) == 0 {
-		return nil
-	}
-	if len(docs) > 1 {
-		d.problem(docs[1].Body, "", "the file holds more than one document")
-	}
-	return docs[0].Body
-}
-
-func (d *decoder) syntax(err error) {
-	p := Problem{File: d.file, Text: "not YAML: " + err.Error()}
-	var se *yaml.SyntaxError
-	if errors.As(err, &se) {
-		p.Text = "not YAML: " + se.Message
-		if se.Token != nil && se.Token.Position != nil {
-			p.Line = se.Token.Position.Line
-		}
-	}
-	d.problems = append(d.problems, p)
 }
 
 var (
@@ -125,44 +97,61 @@ var (
 	typePattern  = reflect.TypeFor[Pattern]()
 )
 
-// value sets v from n. oneof lists the words that a string may be.
-func (d *decoder) value(v reflect.Value, n ast.Node, key, oneof string) {
+// value sets v from n.
+func (d *decoder) value(v reflect.Value, n ast.Node, p place) {
 	d.depth++
+	d.visited++
 	defer func() { d.depth-- }()
-	n = d.resolve(n)
-	if n != nil {
-		d.lines[key] = line(n)
-	}
 	switch {
 	case d.depth > maxDepth:
-		d.problem(n, key, "is nested too deep")
+		d.problem(n, p.key, "is nested too deep")
+		return
+	case d.visited == maxVisits:
+		d.problem(n, "", "the file is too large when its aliases are followed")
+		return
+	case d.visited > maxVisits:
+		return
+	}
+	if n = d.resolve(n, p.key); n != nil {
+		d.lines[p.key] = line(n)
+	}
+	switch {
 	case n == nil || n.Type() == ast.NullType:
-		// An empty value leaves the default; an empty handler is still chosen.
-		if v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
-			v.Set(newDefault(v.Type().Elem()))
-		}
+		d.empty(v, p)
 	case v.Type() == typeDuration, v.Type() == typeSecret, v.Type() == typeSize,
 		v.Type() == typePattern:
-		d.scalar(v, n, key, oneof)
+		d.scalar(v, n, p)
 	default:
-		d.byKind(v, n, key, oneof)
+		d.byKind(v, n, p)
 	}
 }
 
-func (d *decoder) byKind(v reflect.Value, n ast.Node, key, oneof string) {
+// empty leaves v at its default. An empty mapping is there all the same, so a
+// handler without settings is chosen and what it demands is missing.
+func (d *decoder) empty(v reflect.Value, p place) {
+	if v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
+		v.Set(newDefault(v.Type().Elem()))
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Struct && v.Type() != typePattern {
+		d.demand(v, p, nil)
+	}
+}
+
+func (d *decoder) byKind(v reflect.Value, n ast.Node, p place) {
 	switch v.Kind() {
 	case reflect.Struct:
-		d.mapping(v, n, key)
+		d.mapping(v, n, p)
 	case reflect.Slice:
-		d.sequence(v, n, key, oneof)
+		d.sequence(v, n, p)
 	case reflect.Map:
-		d.dict(v, n, key)
+		d.dict(v, n, p)
 	case reflect.Pointer:
-		p := newDefault(v.Type().Elem())
-		d.value(p.Elem(), n, key, oneof)
-		v.Set(p)
+		to := newDefault(v.Type().Elem())
+		d.value(to.Elem(), n, p)
+		v.Set(to)
 	default:
-		d.scalar(v, n, key, oneof)
+		d.scalar(v, n, p)
 	}
 }
 
@@ -180,117 +169,60 @@ func newDefault(t reflect.Type) reflect.Value {
 	return p
 }
 
-// resolve follows anchors, aliases and tags.
-func (d *decoder) resolve(n ast.Node) ast.Node {
-	for range maxDepth {
-		switch x := n.(type) {
-		case *ast.AnchorNode:
-			d.anchors[x.Name.String()] = x.Value
-			n = x.Value
-		case *ast.AliasNode:
-			target, ok := d.anchors[x.Value.String()]
-			if !ok {
-				d.problem(n, "", "alias *%s has no anchor", x.Value)
-				return nil
-			}
-			n = target
-		case *ast.TagNode:
-			n = x.Value
-		default:
-			return n
-		}
-	}
-	d.problem(n, "", "aliases are nested too deep")
-	return nil
-}
-
-func pairs(n ast.Node) ([]*ast.MappingValueNode, bool) {
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		return m.Values, true
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}, true
-	}
-	return nil, false
-}
-
-func (d *decoder) mapping(v reflect.Value, n ast.Node, key string) {
-	kvs, ok := pairs(n)
+func (d *decoder) mapping(v reflect.Value, n ast.Node, p place) {
+	entries, ok := d.entries(n, p.key)
 	if !ok {
-		d.problem(n, key, "must be a mapping of keys, not %s", describe(n))
 		return
 	}
 	fields := fieldsOf(v.Type())
 	seen := map[string]bool{}
-	for _, kv := range kvs {
-		name := keyText(kv)
-		f, ok := fields[name]
+	for _, e := range entries {
+		f, ok := fields[e.name]
 		switch {
+		case !ok && p.key == "" && strings.HasPrefix(e.name, "x-"):
+			d.gather(e.value) // a place for anchors
 		case !ok:
-			d.unknown(kv.Key, key, name, fields)
-			continue
-		case seen[name]:
-			d.problem(kv.Key, join(key, name), "is given twice")
-			continue
+			d.unknown(e, p.key, fields)
+		default:
+			seen[e.name] = true
+			d.value(v.FieldByIndex(f.Index), e.value, p.field(e.name, f.Tag))
 		}
-		seen[name] = true
-		d.value(v.FieldByIndex(f.Index), kv.Value, join(key, name), f.Tag.Get("oneof"))
 	}
-	d.finish(v, n, key, seen, fields)
+	d.demand(v, p, seen)
 }
 
-// finish looks for keys that must be there.
-func (d *decoder) finish(
-	v reflect.Value, n ast.Node, key string, seen map[string]bool, fields map[string]reflect.StructField,
-) {
-	for _, name := range sortedKeys(fields) {
-		f := fields[name]
+// demand looks for keys that must be there.
+func (d *decoder) demand(v reflect.Value, p place, seen map[string]bool) {
+	for f := range v.Type().Fields() {
+		name := f.Tag.Get("yaml")
 		if f.Tag.Get("required") == "" || !v.FieldByIndex(f.Index).IsZero() {
 			continue
 		}
-		if !seen[name] {
-			d.problem(n, join(key, name), "is missing")
-		} else if !d.reported(join(key, name)) {
-			d.problem(n, join(key, name), "is empty")
+		if seen[name] {
+			d.at(join(p.key, name), "is empty")
+		} else {
+			d.at(join(p.key, name), "is missing")
 		}
 	}
 }
 
-func (d *decoder) reported(key string) bool {
-	return slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Key == key })
-}
-
-func (d *decoder) unknown(
-	n ast.Node, key, name string, fields map[string]reflect.StructField,
-) {
-	hint := ""
-	if near := nearest(name, sortedKeys(fields)); near != "" {
-		hint = fmt.Sprintf("; did you mean %s?", near)
-	} else {
-		hint = "; the keys here are " + strings.Join(sortedKeys(fields), ", ")
+// unknown refuses a key and looks for the one that was meant.
+func (d *decoder) unknown(e entry, key string, fields map[string]reflect.StructField) {
+	d.gather(e.value)
+	hint := "the keys here are " + strings.Join(sortedKeys(fields), ", ")
+	if near := nearest(e.name, sortedKeys(fields)); near != "" {
+		hint = "did you mean " + near + "?"
+	} else if len(fields) == 0 {
+		hint = "there are none here"
 	}
-	d.problem(n, join(key, name), "no such key%s", hint)
-}
-
-func keyText(kv *ast.MappingValueNode) string {
-	if s, ok := kv.Key.(*ast.StringNode); ok {
-		return s.Value
-	}
-	return kv.Key.String()
-}
-
-func join(key, name string) string {
-	if key == "" {
-		return name
-	}
-	return key + "." + name
+	d.problem(e.at, join(key, printable(e.name)), "no such key; %s", hint)
 }
 
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	m := map[string]reflect.StructField{}
 	for f := range t.Fields() {
-		if tag := f.Tag.Get("yaml"); tag != "" {
-			m[tag] = f
+		if name := f.Tag.Get("yaml"); name != "" {
+			m[name] = f
 		}
 	}
 	return m
@@ -305,159 +237,34 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (d *decoder) sequence(v reflect.Value, n ast.Node, key, oneof string) {
+func (d *decoder) sequence(v reflect.Value, n ast.Node, p place) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.problem(n, key, "must be a list, not %s", describe(n))
+		d.problem(n, p.key, "must be a list, not %s", describe(n))
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), 0, len(seq.Values))
 	for i, item := range seq.Values {
 		e := newDefault(v.Type().Elem()).Elem()
-		d.value(e, item, fmt.Sprintf("%s[%d]", key, i), oneof)
+		d.value(e, item, p.item(i))
+		if e.Kind() == reflect.String && e.Len() == 0 {
+			d.at(p.item(i).key, "is empty")
+		}
 		out = reflect.Append(out, e)
 	}
 	v.Set(out)
 }
 
-func (d *decoder) dict(v reflect.Value, n ast.Node, key string) {
-	kvs, ok := pairs(n)
+func (d *decoder) dict(v reflect.Value, n ast.Node, p place) {
+	entries, ok := d.entries(n, p.key)
 	if !ok {
-		d.problem(n, key, "must be a mapping of keys, not %s", describe(n))
 		return
 	}
 	m := reflect.MakeMap(v.Type())
-	for _, kv := range kvs {
-		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(e, kv.Value, join(key, keyText(kv)), "")
-		m.SetMapIndex(reflect.ValueOf(keyText(kv)), e)
+	for _, e := range entries {
+		to := reflect.New(v.Type().Elem()).Elem()
+		d.value(to, e.value, place{key: join(p.key, printable(e.name))})
+		m.SetMapIndex(reflect.ValueOf(e.name), to)
 	}
 	v.Set(m)
-}
-
-func describe(n ast.Node) string {
-	switch n.Type() {
-	case ast.MappingType, ast.MappingValueType:
-		return "a mapping"
-	case ast.SequenceType:
-		return "a list"
-	case ast.BoolType:
-		return "true or false"
-	case ast.IntegerType, ast.FloatType:
-		return "a number"
-	default:
-		return "text"
-	}
-}
-
-// text gives the scalar as it is written, with variables replaced.
-func (d *decoder) text(n ast.Node, key string) (string, bool) {
-	var raw string
-	switch x := n.(type) {
-	case *ast.StringNode:
-		raw = x.Value
-	case *ast.LiteralNode:
-		raw = x.Value.Value
-	case ast.ScalarNode:
-		raw = x.GetToken().Value
-	default:
-		d.problem(n, key, "must be a single value, not %s", describe(n))
-		return "", false
-	}
-	s, err := expand(raw, d.getenv)
-	if err != nil {
-		d.problem(n, key, "%v", err)
-		return "", false
-	}
-	return s, true
-}
-
-// secret also takes {file: path}.
-func (d *decoder) secret(n ast.Node, key string) (string, bool) {
-	kvs, ok := pairs(n)
-	if !ok {
-		return d.text(n, key)
-	}
-	if len(kvs) != 1 || keyText(kvs[0]) != "file" {
-		d.problem(n, key, "must be text or {file: path}")
-		return "", false
-	}
-	path, ok := d.text(d.resolve(kvs[0].Value), key+".file")
-	if !ok {
-		return "", false
-	}
-	s, err := readSecretFile(path)
-	if err != nil {
-		d.problem(n, key, "%v", err)
-		return "", false
-	}
-	return s, true
-}
-
-func (d *decoder) scalar(v reflect.Value, n ast.Node, key, oneof string) {
-	if v.Type() == typeSecret {
-		if s, ok := d.secret(n, key); ok {
-			v.SetString(s)
-		}
-		return
-	}
-	s, ok := d.text(n, key)
-	if !ok {
-		return
-	}
-	if err := setScalar(v, s, oneof); err != nil {
-		d.problem(n, key, "%v", err)
-	}
-}
-
-func setScalar(v reflect.Value, s, oneof string) error {
-	switch v.Interface().(type) {
-	case time.Duration:
-		dur, err := time.ParseDuration(s)
-		if err != nil {
-			return fmt.Errorf("%q is not a duration, such as 90s or 5m", s)
-		}
-		v.SetInt(int64(dur))
-		return nil
-	case Size:
-		n, err := parseSize(s)
-		v.SetInt(int64(n))
-		return err
-	case Pattern:
-		re, err := regexp.Compile(s)
-		if err != nil {
-			return fmt.Errorf("not a regular expression: %w", err)
-		}
-		v.Set(reflect.ValueOf(Pattern{re}))
-		return nil
-	}
-	return setBasic(v, s, oneof)
-}
-
-func setBasic(v reflect.Value, s, oneof string) error {
-	switch v.Kind() {
-	case reflect.String:
-		if words := strings.Fields(oneof); oneof != "" && !slices.Contains(words, s) {
-			return fmt.Errorf("%q is not one of %s", s, strings.Join(words, ", "))
-		}
-		v.SetString(s)
-	case reflect.Bool:
-		if s != "true" && s != "false" {
-			return fmt.Errorf("%q is neither true nor false", s)
-		}
-		v.SetBool(s == "true")
-	case reflect.Int:
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number", s)
-		}
-		v.SetInt(int64(n))
-	case reflect.Float64:
-		n, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", s)
-		}
-		v.SetFloat(n)
-	}
-	return nil
 }

@@ -45,16 +45,30 @@ func (ps Problems) sorted() Problems {
 	return ps
 }
 
-// nearest gives the word that s is most likely meant to be, or "".
+// nearest gives the word that s is most likely meant to be, or "": the one that a
+// few letters turn it into, or the only one that it is a part of.
 func nearest(s string, words []string) string {
-	best, bestDist := "", max(2, len(s)/3)+1
+	if len(s) > maxWord {
+		return ""
+	}
+	best, bestDist := "", max(1, (len(s)+2)/3)+1
+	var around []string
 	for _, w := range words {
 		if d := distance(s, w); d < bestDist {
 			best, bestDist = w, d
 		}
+		if len(s) >= 3 && strings.Contains(w, s) {
+			around = append(around, w)
+		}
+	}
+	if best == "" && len(around) == 1 {
+		return around[0]
 	}
 	return best
 }
+
+// maxWord is from where a word is like no other.
+const maxWord = 64
 
 // distance is the number of single-character edits between a and b.
 func distance(a, b string) int {

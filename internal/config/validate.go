@@ -1,69 +1,65 @@
 package config
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"reflect"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
-	"time"
+	"unicode"
 )
 
 // validate checks what no single value can tell.
 func (d *decoder) validate(c *Config) {
-	d.signs(reflect.ValueOf(*c), "")
 	d.admin(c)
-	d.limits(c)
-	d.installations(c)
+	d.inOrder(c.Inbound.RetryBase <= c.Inbound.RetryMax, "inbound.retry_base", "inbound.retry_max")
+	d.inOrder(c.Reconnect.Base <= c.Reconnect.Max, "reconnect.base", "reconnect.max")
+	if len(c.Installations) == 0 {
+		d.at("installations", "is missing: there is no bot to connect")
+	}
+	first := map[string]int{} // the installations by id
+	for i, in := range c.Installations {
+		d.installation(in, installationKey(i))
+		if other, ok := first[in.ID]; ok {
+			d.at(installationKey(i)+".id", "is used on line %d already",
+				d.lineOf(installationKey(other)+".id"))
+		} else {
+			first[in.ID] = i
+		}
+	}
+	names := map[string]int{} // the routes by name
 	for i := range c.Routes {
-		d.route(c, i)
+		r := &c.Routes[i]
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("route-%d", i+1)
+		}
+		d.route(r, routeKey(i))
+		d.match(r.Match, routeKey(i)+".match", first)
+		if other, ok := names[r.Name]; ok {
+			d.at(routeKey(i)+".name", "is used on line %d already", d.lineOf(routeKey(other)+".name"))
+		} else {
+			names[r.Name] = i
+		}
 	}
 }
 
-// at reports a problem with a key, on its line or that of the nearest key above.
-// A key that has a problem already is not judged again.
-func (d *decoder) at(key, format string, args ...any) {
-	if d.reported(key) {
+func installationKey(i int) string { return fmt.Sprintf("installations[%d]", i) }
+
+func routeKey(i int) string { return fmt.Sprintf("routes[%d]", i) }
+
+// inOrder reports a pair of limits that contradict each other, with the one that
+// the file has.
+func (d *decoder) inOrder(ok bool, low, high string) {
+	if ok || d.reported(low) || d.reported(high) {
 		return
 	}
-	d.problems = append(d.problems,
-		Problem{File: d.file, Line: d.lineOf(key), Key: key, Text: fmt.Sprintf(format, args...)})
-}
-
-func (d *decoder) lineOf(key string) int {
-	for key != "" {
-		if n, ok := d.lines[key]; ok {
-			return n
-		}
-		key = key[:max(0, strings.LastIndexAny(key, ".["))]
-	}
-	return 0
-}
-
-// signs refuses negative numbers wherever they stand: none means anything.
-func (d *decoder) signs(v reflect.Value, key string) {
-	switch v.Kind() {
-	case reflect.Struct:
-		for name, f := range fieldsOf(v.Type()) {
-			d.signs(v.FieldByIndex(f.Index), join(key, name))
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			d.signs(v.Index(i), fmt.Sprintf("%s[%d]", key, i))
-		}
-	case reflect.Pointer:
-		if !v.IsNil() {
-			d.signs(v.Elem(), key)
-		}
-	case reflect.Int, reflect.Int64:
-		if v.Int() < 0 {
-			d.at(key, "must not be negative")
-		}
-	case reflect.Float64:
-		if !(v.Float() >= 0 && v.Float() <= 1e9) { // also refuses NaN
-			d.at(key, "must be between 0 and 1e9")
-		}
+	name := func(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+	if _, given := d.lines[high]; given {
+		d.at(high, "is below %s", name(low))
+	} else {
+		d.at(low, "is above %s, which has its default", name(high))
 	}
 }
 
@@ -71,13 +67,17 @@ func (d *decoder) admin(c *Config) {
 	if c.Admin.Listen == "off" {
 		return
 	}
-	host, _, err := net.SplitHostPort(c.Admin.Listen)
+	host, port, err := net.SplitHostPort(c.Admin.Listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
 	if err != nil {
-		d.at("admin.listen", "%q is not host:port or off", c.Admin.Listen)
+		d.at("admin.listen", "%s is not host:port or off", d.shown("admin.listen", c.Admin.Listen))
 		return
 	}
+	d.tidy("admin.token", c.Admin.Token.Reveal())
 	if !loopback(host) && c.Admin.Token == "" {
-		d.at("admin.token", "is missing: %s can be reached from other machines", c.Admin.Listen)
+		d.at("admin.token", "is missing: other machines can reach admin.listen")
 	}
 }
 
@@ -89,84 +89,111 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func (d *decoder) limits(c *Config) {
-	if c.Inbound.RetryMax < c.Inbound.RetryBase {
-		d.at("inbound.retry_max", "is below inbound.retry_base")
+// validID keeps ids fit for labels, paths and headers.
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (d *decoder) installation(in Installation, key string) {
+	if !validID.MatchString(in.ID) {
+		d.at(key+".id", "must be up to 64 letters, digits, dots, dashes and underscores")
 	}
-	if c.Reconnect.Max < c.Reconnect.Base {
-		d.at("reconnect.max", "is below reconnect.base")
+	d.tidy(key+".client_id", in.ClientID)
+	d.tidy(key+".client_secret", in.ClientSecret.Reveal())
+	d.tidy(key+".robot_code", in.RobotCode)
+	d.base(in, key+".api_base", in.APIBase)
+	d.base(in, key+".oapi_base", in.OAPIBase)
+	d.proxy(key+".proxy", in.Proxy.Reveal())
+	d.certificates(key+".ca_file", in.CAFile)
+	if in.Silence == in.PingEvery {
+		d.at(key+".silence", "must be above ping_every, else a healthy link is cut")
 	}
-	if c.Inbound.SyncWithin > 2*time.Second {
-		d.at("inbound.sync_within", "is above 2s, after which the platform has given up")
-	}
+	d.inOrder(in.PingEvery <= in.Silence, key+".ping_every", key+".silence")
 }
 
-func (d *decoder) installations(c *Config) {
-	if len(c.Installations) == 0 {
-		d.at("installations", "is missing: there is no bot to connect")
-	}
-	first := map[string]int{}
-	for i, in := range c.Installations {
-		key := fmt.Sprintf("installations[%d]", i)
-		if other, ok := first[in.ID]; ok {
-			d.at(key+".id", "%q is used on line %d already", in.ID, d.lineOf(idKey(other)))
-		} else {
-			first[in.ID] = i
-		}
-		d.base(in, key+".api_base", in.APIBase)
-		d.base(in, key+".oapi_base", in.OAPIBase)
-		if in.Silence <= in.PingEvery {
-			d.at(key+".silence", "must be above ping_every, else a healthy link is cut")
-		}
+// tidy refuses what copying a credential leaves around it: the platform's answer
+// would only say that it is wrong.
+func (d *decoder) tidy(key, value string) {
+	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		d.at(key, "holds white space or a control character")
 	}
 }
-
-func idKey(i int) string { return fmt.Sprintf("installations[%d].id", i) }
 
 func (d *decoder) base(in Installation, key, base string) {
 	u, err := url.Parse(base)
 	switch {
-	case err != nil || u.Host == "":
-		d.at(key, "is not a URL with a host")
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "":
+		d.at(key, "must be a scheme and a host, such as https://api.dingtalk.com")
 	case u.Scheme == "https":
 	case u.Scheme != "http":
-		d.at(key, "has the scheme %q, not https", u.Scheme)
+		d.at(key, "does not begin with https://")
 	case !in.AllowInsec:
 		d.at(key, "is http; only allow_insecure: true permits that, on loopback")
 	case !loopback(u.Hostname()):
-		d.at(key, "is http and %s is not a loopback address", u.Hostname())
+		d.at(key, "is http, and its host is not a loopback address")
 	}
 }
 
-func (d *decoder) route(c *Config, i int) {
-	r := &c.Routes[i]
-	key := fmt.Sprintf("routes[%d]", i)
-	if r.Name == "" {
-		r.Name = fmt.Sprintf("route-%d", i+1)
+func (d *decoder) proxy(key, proxy string) {
+	if proxy == "" || proxy == "none" {
+		return
 	}
+	if u, err := url.Parse(proxy); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "socks5") {
+		d.at(key, "is not an http or socks5 URL, nor none")
+	}
+}
+
+// maxCertificates bounds a file of certificates.
+const maxCertificates = 16 << 20
+
+func (d *decoder) certificates(key, path string) {
+	if path == "" {
+		return
+	}
+	b, err := readFile(path, maxCertificates)
+	switch {
+	case err != nil:
+		d.at(key, "%s: %v", d.shown(key, path), err)
+	case !x509.NewCertPool().AppendCertsFromPEM(b):
+		d.at(key, "%s holds no certificate in PEM form", d.shown(key, path))
+	}
+}
+
+func (d *decoder) route(r *Route, key string) {
+	d.oneHandler(r.Handler, key+".handler")
+	if h := r.Handler.HTTP; h != nil {
+		d.http(h, key+".handler.http")
+	}
+}
+
+func (d *decoder) match(m Match, key string, installations map[string]int) {
+	for i, id := range m.Installations {
+		at := fmt.Sprintf("%s.installations[%d]", key, i)
+		if _, ok := installations[id]; !ok {
+			d.at(at, "there is no installation %s", d.shown(at, id))
+		}
+	}
+}
+
+func (d *decoder) oneHandler(h Handler, key string) {
 	n := 0
-	for _, set := range []bool{r.Handler.Echo != nil, r.Handler.HTTP != nil, r.Handler.Exec != nil} {
+	for _, set := range []bool{h.Echo != nil, h.HTTP != nil, h.Exec != nil} {
 		if set {
 			n++
 		}
 	}
-	if n != 1 {
-		d.at(key+".handler", "must have exactly one of echo, http, exec; it has %d", n)
-	}
-	for j, id := range r.Match.Installations {
-		if !slices.ContainsFunc(c.Installations, func(in Installation) bool { return in.ID == id }) {
-			d.at(fmt.Sprintf("%s.match.installations[%d]", key, j),
-				"there is no installation %q", id)
-		}
-	}
-	if h := r.Handler.HTTP; h != nil {
-		d.handlerURL(key+".handler.http.url", h.URL.Reveal())
+	switch {
+	case n == 0 && !d.faultyBelow[key]:
+		d.at(key, "is missing; it is one of echo, http, exec")
+	case n > 1:
+		d.at(key, "has %d of echo, http, exec, and may have one", n)
 	}
 }
 
-func (d *decoder) handlerURL(key, raw string) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
-		d.at(key, "is not an http or https URL")
+func (d *decoder) http(h *HTTP, key string) {
+	u, err := url.Parse(h.URL.Reveal())
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		d.at(key+".url", "is not an http or https URL")
+	}
+	if len(h.OldSecrets) > 0 && h.Secret == "" {
+		d.at(key+".old_secrets", "is set, and secret is not")
 	}
 }

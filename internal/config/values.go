@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -43,19 +42,20 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
+// parseSize reads a size. Errors go on after the text, which they do not hold.
 func parseSize(text string) (Size, error) {
-	num := strings.TrimRight(text, "BiKMGkmg")
-	unit := strings.ToLower(strings.TrimSpace(text[len(num):]))
+	num := strings.TrimRight(text, "BiKMGkmgb")
+	unit := strings.ToLower(text[len(num):])
 	n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a size, such as 4MiB", text)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, errors.New("is not a size, such as 4MiB")
 	}
 	factor := map[string]int64{"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}[unit]
 	if factor == 0 {
-		return 0, fmt.Errorf("%q has no unit B, KiB, MiB or GiB", text)
+		return 0, errors.New("has no unit B, KiB, MiB or GiB")
 	}
-	if n < 0 || n > (1<<62)/factor {
-		return 0, fmt.Errorf("%q is out of range", text)
+	if err != nil || n < 0 || n > (1<<62)/factor {
+		return 0, errors.New("is out of range")
 	}
 	return Size(n * factor), nil
 }
@@ -66,59 +66,58 @@ type Pattern struct{ *regexp.Regexp }
 // maxSecretFile bounds a file named by {file: …}.
 const maxSecretFile = 64 << 10
 
-func readSecretFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("file %s does not exist", path)
-	case err != nil:
-		return "", fmt.Errorf("read file: %w", err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("file %s is not a regular file", path)
-	case info.Size() > maxSecretFile:
-		return "", fmt.Errorf("file %s is larger than %s", path, Size(maxSecretFile))
-	}
-	b, err := os.ReadFile(path) //nolint:gosec // the path is the operator's
-	if err != nil {
-		return "", fmt.Errorf("read file: %w", err)
-	}
-	return strings.TrimRight(string(b), "\r\n"), nil
-}
-
-// expand replaces ${NAME} and ${NAME:-default}; $$ stands for one dollar.
+// expand replaces ${NAME} and ${NAME:-default}; $${ stands for ${, and any other
+// dollar for itself. Errors name variables, never what they hold.
 func expand(s string, getenv func(string) (string, bool)) (string, error) {
-	if !strings.Contains(s, "$") {
-		return s, nil
-	}
 	var b strings.Builder
 	var missing []string
-	for i := 0; i < len(s); i++ {
-		switch {
-		case strings.HasPrefix(s[i:], "$$"):
-			b.WriteByte('$')
-			i++
-		case strings.HasPrefix(s[i:], "${"):
-			end := strings.IndexByte(s[i:], '}')
-			if end < 0 {
-				return "", errors.New("${ is not closed by }")
-			}
-			name, def, hasDef := strings.Cut(s[i+2:i+end], ":-")
-			v, ok := getenv(name)
-			switch {
-			case ok && (v != "" || !hasDef):
-				b.WriteString(v)
-			case hasDef:
-				b.WriteString(def)
-			default:
-				missing = append(missing, name)
-			}
-			i += end
-		default:
-			b.WriteByte(s[i])
+	for {
+		before, rest, found := strings.Cut(s, "${")
+		if !found {
+			break
 		}
+		if plain, escaped := strings.CutSuffix(before, "$"); escaped {
+			b.WriteString(plain + "${")
+			s = rest
+			continue
+		}
+		inside, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", errors.New("${ is not closed by }; $${ stands for ${ itself")
+		}
+		value, name, err := lookUp(inside, getenv)
+		if err != nil {
+			return "", err
+		}
+		if name != "" {
+			missing = append(missing, name)
+		}
+		b.WriteString(before + value)
+		s = after
 	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("environment variable %s is not set", strings.Join(missing, ", "))
 	}
-	return b.String(), nil
+	return b.String() + s, nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// lookUp gives what NAME or NAME:-default stands for, or the name that is missing.
+func lookUp(inside string, getenv func(string) (string, bool)) (value, missing string, err error) {
+	name, def, hasDef := strings.Cut(inside, ":-")
+	if !variable.MatchString(name) {
+		return "", "", errors.New("${…} does not hold the name of a variable; $${ stands for ${ itself")
+	}
+	if strings.Contains(def, "${") {
+		return "", "", fmt.Errorf("the default of ${%s:-…} holds another ${", name)
+	}
+	v, ok := getenv(name)
+	switch {
+	case ok && (v != "" || !hasDef):
+		return v, "", nil
+	case hasDef:
+		return def, "", nil
+	}
+	return "", name, nil
 }
