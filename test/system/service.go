@@ -135,8 +135,17 @@ func (s *Service) Admin(ctx context.Context) (string, error) {
 
 func (s *Service) noteState(st integrations.Status) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.states = append(s.states, st)
+	s.mu.Unlock()
+	s.Record.change(func() {})
+}
+
+// AwaitState blocks until an installation is in a state.
+func (s *Service) AwaitState(ctx context.Context, installation string, want integrations.State) error {
+	return s.Record.Await(ctx, installation+" "+string(want), func() bool {
+		all := s.States(installation)
+		return len(all) > 0 && all[len(all)-1] == want
+	})
 }
 
 // States are the states that an installation has been in, in order.
