@@ -198,4 +198,6 @@ func defaultInstallation() Installation {
 
 func defaultHTTP() HTTP { return HTTP{Timeout: 60 * time.Second, MaxResponse: 1 << 20} }
 
-func defaultExec() Exec { return Exec{Timeout: 60 * time.Second, MaxOutput: 1 << 20, Output: "auto"} }
+func defaultExec() Exec {
+	return Exec{Timeout: 60 * time.Second, MaxOutput: 1 << 20, Output: "auto"}
+}

@@ -26,6 +26,8 @@ func rows(v reflect.Value, prefix string) []row {
 		switch t := f.Type; {
 		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 			all = append(all, rows(filled(t.Elem()), key+"[].")...)
+		case t == reflect.TypeFor[*config.Echo]():
+			all = append(all, row{key, "mapping", "none", ""})
 		case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 			all = append(all, rows(filled(t.Elem()), key+".")...)
 		case t.Kind() == reflect.Struct && t != reflect.TypeFor[config.Pattern]():
@@ -146,11 +148,6 @@ func documented(t *testing.T) []row {
 // range.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	want := rows(reflect.ValueOf(config.Default()), "")
-	if os.Getenv("PRINT") != "" {
-		for _, r := range want {
-			fmt.Printf("| `%s` | %s | %s | %s |\n", r.key, r.kind, r.def, r.limits)
-		}
-	}
 	require.Equal(t, want, documented(t))
 }
 
@@ -173,5 +170,19 @@ func TestEveryRangeIsOne(t *testing.T) {
 			text = strings.ReplaceAll(text, "'", "")
 		}
 		require.Equal(t, config.Default().Log, accepted(t, bot+text, nil).Log, r.key)
+	}
+}
+
+// The examples of the documentation are configurations.
+func TestTheExamplesOfTheDocumentationWork(t *testing.T) {
+	b, err := os.ReadFile("../../docs/configuration.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1)
+	require.NotEmpty(t, examples)
+	secret := regexp.MustCompile(`\{file: [^}]*\}`)
+	for _, example := range examples {
+		_, err := config.Parse("f", []byte(secret.ReplaceAllString(example[1], "s3")),
+			func(string) (string, bool) { return "value", true })
+		require.NoError(t, err, example[1])
 	}
 }

@@ -112,7 +112,8 @@ func (d *decoder) installation(in Installation, key string) {
 // tidy refuses what copying a credential leaves around it: the platform's answer
 // would only say that it is wrong.
 func (d *decoder) tidy(key, value string) {
-	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	if strings.ContainsFunc(value, odd) {
 		d.at(key, "holds white space or a control character")
 	}
 }
@@ -120,7 +121,8 @@ func (d *decoder) tidy(key, value string) {
 func (d *decoder) base(in Installation, key, base string) {
 	u, err := url.Parse(base)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "":
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "",
+		strings.Trim(u.Path, "/") != "":
 		d.at(key, "must be a scheme and a host, such as https://api.dingtalk.com")
 	case u.Scheme == "https":
 	case u.Scheme != "http":
@@ -136,7 +138,8 @@ func (d *decoder) proxy(key, proxy string) {
 	if proxy == "" || proxy == "none" {
 		return
 	}
-	if u, err := url.Parse(proxy); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "socks5") {
+	u, err := url.Parse(proxy)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "socks5") {
 		d.at(key, "is not an http or socks5 URL, nor none")
 	}
 }

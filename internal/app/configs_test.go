@@ -1,0 +1,83 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-io/penstock/internal/app"
+	"github.com/penstock-io/penstock/internal/config"
+)
+
+// anything answers every variable.
+func anything(string) (string, bool) { return "value", true }
+
+// example reads an example configuration; its secret files are replaced by one
+// that is there.
+func example(t *testing.T, path string) *config.Config {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("s3\n"), 0o600))
+	text := regexp.MustCompile(`\{file: [^}]*\}`).ReplaceAllString(string(b), "{file: "+secret+"}")
+	cfg, err := config.Parse(path, []byte(text), func(name string) (string, bool) {
+		if strings.HasSuffix(name, "_PROXY") {
+			return "http://127.0.0.1:3128", true
+		}
+		return anything(name)
+	})
+	require.NoError(t, err)
+	return cfg
+}
+
+func TestEveryExampleConfigurationWorks(t *testing.T) {
+	paths, err := filepath.Glob("../../configs/*.yaml")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(paths), 4)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			cfg := example(t, path)
+			require.NotEmpty(t, cfg.Installations)
+			require.NotEmpty(t, cfg.Routes)
+			_, err := app.New(cfg, app.Options{})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// What the configuration lets through, the parts take too: the smallest and the
+// largest of every range, and every word of every list.
+func TestThePartsTakeWhatTheConfigurationAllows(t *testing.T) {
+	f, ok := reflect.TypeFor[config.Installation]().FieldByName("Topics")
+	require.True(t, ok)
+	topics := strings.Join(strings.Fields(f.Tag.Get("oneof")), ", ")
+	for _, text := range []string{
+		"    topics: [" + topics + "]",
+		"    ping_every: 1ms\n    silence: 2ms\n    app_silence: 1ms\n    read_limit: 4KiB",
+		"    ping_every: 1h\n    silence: 24h\n    app_silence: 24h\n    read_limit: 1GiB",
+		"    proxy: none",
+		"    proxy: socks5://u:p@127.0.0.1:1",
+		"    api_base: https://a.example/\n    reply_hosts: [a.example]",
+		"reconnect: {base: 1ms, max: 1ms, probe_every: 1s, max_age: 0, per_second: 0.01}",
+		"reconnect: {max: 1h, max_age: 1h, per_second: 1000000}",
+		"inbound: {workers: 1, per_conversation: 1, pending: 1, timeout: 1ms, no_route: dead}",
+		"inbound: {attempts: 1, retry_base: 1ms, retry_max: 1ms, sync_workers: 1, sync_within: 2s}",
+		"outbound: {workers: 1, per_conversation: 1, pending: 1, waits: [], uncertain: discard}",
+		"outbound: {installation_rate: 0, conversation_rate: 0.001, attempts: 1, ttl: 1s}",
+		"store: {max_items: 1, max_bytes: 1MiB, dedup_window: 1s, dedup_ids: 1}",
+		`routes: [{handler: {http: {url: "http://a", timeout: 1ms, max_response: 1}}}]`,
+		`routes: [{handler: {exec: {command: [a], timeout: 1ms, max_output: 1}}}]`,
+	} {
+		cfg, err := config.Parse("f", []byte(
+			"installations:\n  - id: bot\n    client_id: a\n    client_secret: b\n"+text), anything)
+		require.NoError(t, err, text)
+		_, err = app.New(cfg, app.Options{})
+		require.NoError(t, err, text)
+	}
+}
