@@ -26,7 +26,6 @@ With --online, also open one session for each installation, see whether the
 gateway accepts it, and close it again. No message is taken: what the gateway
 pushes meanwhile is not acknowledged.`,
 		Example: "  penstock check -c penstock.yaml --online",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return check(cmd.Context(), cmd.OutOrStdout(), path, online, within)
 		},

@@ -35,8 +35,10 @@ again after 4s (about 60s).
 
 It ends with a summary and exits 0 if nothing was lost, doubled or reordered.`,
 		Example: "  penstock demo\n  penstock demo --for 10s --json",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := playable(o); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
 			if verbose {
 				o.Logger = logger(cmd.ErrOrStderr(), config.Log{Level: "info", Format: "text"})
 			}
@@ -51,6 +53,21 @@ It ends with a summary and exits 0 if nothing was lost, doubled or reordered.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
 	f.BoolVarP(&verbose, "verbose", "v", false, "show the service's log")
 	return cmd
+}
+
+// minFor is the shortest demo: a black-holed socket has to be noticed.
+const minFor = 5 * time.Second
+
+func playable(o demo.Options) error {
+	switch {
+	case o.For < minFor:
+		return fmt.Errorf("--for must be at least %v", minFor)
+	case o.Conversations < 1:
+		return errors.New("--conversations must be at least 1")
+	case o.Rate < 1:
+		return errors.New("--rate must be at least 1")
+	}
+	return nil
 }
 
 func runDemo(

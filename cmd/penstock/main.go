@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-io/penstock/internal/app"
 	"github.com/penstock-io/penstock/internal/config"
+	"github.com/penstock-io/penstock/internal/version"
 )
 
 // Exit codes.
@@ -32,10 +33,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
-	root := rootCommand()
+	root := rootCommand(stdout, stderr)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(stderr, render(err))
@@ -43,8 +42,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// usageError marks an error of the command line.
-type usageError struct{ err error }
+// usageError marks an error of the command line; command is what to ask for help.
+type usageError struct {
+	command string
+	err     error
+}
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
@@ -72,7 +74,7 @@ func render(err error) string {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		return fmt.Sprintf("penstock: %v\ntry: penstock --help", err)
+		return fmt.Sprintf("penstock: %v\ntry: %s --help", err, usage.command)
 	}
 	return fmt.Sprintf("penstock: %v", err)
 }
@@ -128,34 +130,73 @@ A minimal configuration:
 Exit codes: 0 success; 1 failure; 2 wrong command line or configuration;
 3 stopped, and work that no store keeps was cut off; 130 second interrupt.`
 
-func rootCommand() *cobra.Command {
+func rootCommand(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "penstock",
 		Short:         "Chat-bot messages, each one once and in order",
 		Long:          longHelp,
+		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{cmd.CommandPath(), err}
+	})
 	root.AddCommand(runCommand(), demoCommand(), checkCommand(), versionCommand())
-	for _, c := range append(root.Commands(), root) {
-		strict(c)
-	}
+	root.SetOut(stdout) // the command below keeps what is set now
+	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd("completion") // the argument says that there is one
+	root.InitDefaultHelpCmd()
+	strict(root)
 	return root
 }
 
-// strict makes a wrong argument an error of the command line.
+// strict makes a wrong argument of c, or of a command below it, an error of the
+// command line.
 func strict(c *cobra.Command) {
-	args := c.Args
-	if args == nil {
-		return
-	}
-	c.Args = func(cmd *cobra.Command, given []string) error {
-		if err := args(cmd, given); err != nil {
-			return usageError{err}
+	switch {
+	case c.Name() == "help":
+		c.Args = helpArgs
+	case c.HasSubCommands():
+		c.Args = subcommandArgs
+		if c.RunE == nil {
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
+	default:
+		c.Args = noArgs
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
+	return usageError{cmd.CommandPath(), fmt.Errorf("%s takes no argument %q", cmd.Name(), args[0])}
+}
+
+// subcommandArgs is for a command that only has others below it: an argument is
+// one that does not exist.
+func subcommandArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0])
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, near[0])
+	}
+	return usageError{cmd.CommandPath(), err}
+}
+
+func helpArgs(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return subcommandArgs(found, rest)
+	}
+	return nil
 }

@@ -38,7 +38,6 @@ in force.
 The log goes to standard error; health and metrics are served on admin.listen:
 /healthz, /readyz, /readyz/INSTALLATION, /metrics.`,
 		Example: "  penstock run -c configs/minimal.yaml",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), cmd.ErrOrStderr(), path, watch)
 		},
