@@ -1,0 +1,9 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/penstock-io/penstock/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

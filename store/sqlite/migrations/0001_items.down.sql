@@ -1,0 +1,9 @@
+DROP TABLE dead;
+DROP TABLE ends;
+DROP TABLE out_log;
+DROP TABLE in_log;
+DROP TABLE out_body;
+DROP TABLE outbox;
+DROP TABLE in_body;
+DROP TABLE inbox;
+DROP TABLE meta;
