@@ -121,7 +121,10 @@ func load(t *testing.T, dir string) []*replayed {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
 		c := new(replayed)
-		require.NoError(t, strict(b, c), f)
+		if err := strict(b, c); err != nil {
+			t.Errorf("%s: %v", f, err) // the others are played all the same
+			continue
+		}
 		if c.Platform == "dingtalk" || c.Platform == "any" {
 			all = append(all, c)
 		}

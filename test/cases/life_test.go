@@ -247,7 +247,8 @@ func playRedaction(w *world) {
 	w.cfg.Installations[0].ClientSecret = config.Secret(cred.Secret)
 	grant := fmt.Sprintf(`{"endpoint":"ws://127.0.0.1:1/connect","ticket":%q}`, values["ticket"])
 	w.gw.Inject(dingtalktest.RouteOpen, 1, dingtalktest.Fault{Body: grant})
-	w.gw.Inject(dingtalktest.RouteOpen, 1, dingtalktest.Fault{Status: 401, Body: `{"code":"` + cred.Secret + `"}`})
+	quoted := fmt.Sprintf(`{"code":%q}`, cred.Secret)
+	w.gw.Inject(dingtalktest.RouteOpen, 1, dingtalktest.Fault{Status: 401, Body: quoted})
 	w.gw.Inject(dingtalktest.RouteToken, -1, dingtalktest.Fault{
 		Body: fmt.Sprintf(`{"accessToken":%q,"expireIn":7200}`, values["accessToken"]),
 	})

@@ -18,15 +18,19 @@ var derived = map[string]func(r *replay, m *message.Inbound) any{
 		}
 		return m.Sender.ID
 	},
-	"sender_id":       func(_ *replay, m *message.Inbound) any { return m.Sender.ID },
-	"sender_name":     func(_ *replay, m *message.Inbound) any { return m.Sender.Name },
-	"sender_staff_id": func(_ *replay, m *message.Inbound) any { return orNull(string(m.Sender.StaffID)) },
+	"sender_id":   func(_ *replay, m *message.Inbound) any { return m.Sender.ID },
+	"sender_name": func(_ *replay, m *message.Inbound) any { return m.Sender.Name },
+	"sender_staff_id": func(_ *replay, m *message.Inbound) any {
+		return orNull(string(m.Sender.StaffID))
+	},
 	"conversation":    func(_ *replay, m *message.Inbound) any { return m.Conversation.ID },
 	"conversation_id": func(_ *replay, m *message.Inbound) any { return m.Conversation.ID },
 	"title":           func(_ *replay, m *message.Inbound) any { return m.Conversation.Title },
-	"text_len_runes":  func(_ *replay, m *message.Inbound) any { return utf8.RuneCountInString(m.Text) },
-	"text_len_bytes":  func(_ *replay, m *message.Inbound) any { return len(m.Text) },
-	"media_count":     func(_ *replay, m *message.Inbound) any { return len(m.Media) },
+	"text_len_runes": func(_ *replay, m *message.Inbound) any {
+		return utf8.RuneCountInString(m.Text)
+	},
+	"text_len_bytes": func(_ *replay, m *message.Inbound) any { return len(m.Text) },
+	"media_count":    func(_ *replay, m *message.Inbound) any { return len(m.Media) },
 	"raw_kept": func(r *replay, m *message.Inbound) any {
 		return string(m.Raw) == r.frames[0].payload()
 	},

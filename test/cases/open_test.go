@@ -93,16 +93,21 @@ func (o *opening) judge() {
 		"class": {
 			{`^permanent`, func() { o.checkState(integrations.StateParked) }},
 			{`^transient first, reported as configuration suspicion`, o.checkSuspicion},
-			{`^transient`, func() { o.checkState(integrations.StateDegraded) }},
+			{`^transient|^rate-limited|^throttled`, func() { o.checkState(integrations.StateDegraded) }},
 		},
 		"retry": {
-			{`slow, capped \(minutes\)`, o.checkSlow},
+			{`^slow`, o.checkSlow},
 			{`exponential|^backoff`, o.checkExponential},
 			{`not before \d+ s`, o.checkNotBefore},
 		},
-		"health":            {{`^\w+ with request id`, o.checkHealth}},
-		"log":               {{`no secret`, o.checkLog}},
-		"error_text":        {{`says: non-JSON answer`, o.checkForeign}, {`names the empty field`, o.checkEmpty}},
+		"health": {
+			{`^degraded`, func() { o.checkState(integrations.StateDegraded) }},
+			{`^\w+_\w+|^\w+ with request id`, o.checkHealth},
+		},
+		"log": {{`no secret`, o.checkLog}},
+		"error_text": {
+			{`says: non-JSON answer`, o.checkForeign}, {`names the empty field`, o.checkEmpty},
+		},
 		"panic":             {{`^false$`, o.checkPanic}},
 		"dial_url":          {{`^wss://`, o.checkURL}},
 		"rule":              {{`fresh ticket`, o.checkFresh}},
@@ -174,6 +179,9 @@ func (o *opening) checkHealth() {
 	h := o.svc.Health(bot)
 	code, _, _ := strings.Cut(o.c.words("health"), " ")
 	o.want(h.Code == code, "health", "the code is %s", h.Code)
+	if !strings.Contains(o.c.words("health"), "request id") {
+		return
+	}
 	var body struct{ RequestID string }
 	_ = json.Unmarshal([]byte(o.c.Input.Response.Body), &body) // no id is no text
 	o.want(body.RequestID != "" && strings.Contains(h.Error, body.RequestID), "health",
@@ -246,7 +254,8 @@ func (o *opening) checkTimeout() {
 func (o *opening) checkOther() {
 	h := o.svc.Health(other)
 	o.want(h.Ready && h.Sessions == 1, "other_connections", "the other one is %s", h.State)
-	o.want(len(o.svc.States(other)) <= 3, "other_connections", "it went through %v", o.svc.States(other))
+	states := o.svc.States(other)
+	o.want(len(states) <= 3, "other_connections", "it went through %v", states)
 }
 
 // checkStop stops the service in the middle of an open request.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,7 +95,8 @@ func (s *sending) wanted() message.Reply {
 	reply := message.Reply{Text: s.c.Input.Expand.apply(body.Text.Content)}
 	switch {
 	case s.route == dingtalktest.RouteCard:
-		reply = message.Reply{Format: message.FormatCard, Card: []byte(`{"cardParamMap":{"content":"part"}}`)}
+		card := []byte(`{"cardParamMap":{"content":"part"}}`)
+		reply = message.Reply{Format: message.FormatCard, Card: card}
 	case body.MsgType == "markdown":
 		reply = message.Reply{
 			Format: message.FormatMarkdown, Title: body.Markdown.Title,
@@ -232,10 +234,14 @@ func (s *sending) judge() {
 			{`^rate-limited`, func() { s.checkNext(message.NextWait) }},
 			{`^ambiguous`, s.checkAmbiguous},
 			{`^unknown outcome`, s.checkUnknown},
+			{`^transient`, func() { s.checkNext(message.NextAgain) }},
 			{`^auth`, s.checkAuth},
 		},
 		"retry": {
-			{`^0$`, s.checkOnce}, {`same item, same chat.*wait >= \d+ s then growing`, s.checkGrowing},
+			{`^0$`, s.checkOnce},
+			{`wait >= \d+ s then growing`, s.checkGrowing},
+			{`not before \d+ s|>= \d+ s`, s.checkNotBefore},
+			{`exponential|backoff`, s.checkBackoff},
 		},
 		"dead_letter":           {{`^(true|false)$`, s.checkDead}},
 		"result":                {{`failed on this route`, s.checkFailedRoute}},
@@ -246,8 +252,8 @@ func (s *sending) judge() {
 		"if_it_happens":         {{`never resend unchanged`, s.checkNeverAgain}},
 		"never_sent_over_limit": {{`^true$`, s.checkLimit}},
 		"rule":                  {{`checked against the ENCODED body`, s.checkEncoding}},
-		"coalesce":              {{`newest intermediate state`, func() { s.fail("coalesce", "no streams") }}},
-		"final_state":           {{`always sent`, func() { s.fail("final_state", "no streams") }}},
+		"coalesce":              {{`newest intermediate state`, s.checkStream}},
+		"final_state":           {{`always sent`, s.checkStream}},
 		"health":                {{`names the scope`, s.checkScope}},
 		"cache_for":             {{`floor`, s.checkFloor}},
 		"fetch_rate":            {{`<= 1 per floor`, s.checkFloor}},
@@ -269,7 +275,8 @@ func (s *sending) checkNext(want message.Next) {
 
 func (s *sending) checkPermanent() {
 	e := s.failure()
-	s.want(e.Next == message.NextNever || e.Next == message.NextPark, "class", "it is %d: %v", e.Next, e)
+	final := e.Next == message.NextNever || e.Next == message.NextPark
+	s.want(final, "class", "it is %d: %v", e.Next, e)
 }
 
 func (s *sending) checkAmbiguous() {
@@ -308,6 +315,26 @@ func (s *sending) checkGrowing() {
 	s.want(len(t) > 2, "retry", "it was tried %d times", len(t))
 }
 
+func (s *sending) checkNotBefore() {
+	least := time.Duration(number(s.c.words("retry"))) * time.Second
+	t := s.tries()
+	s.want(len(t) > 1, "retry", "it was tried %d times", len(t))
+	for i := range len(t) - 1 {
+		gap := t[i+1].At.Sub(t[i].At)
+		s.want(gap >= least, "retry", "wait %d was %v", i+1, gap)
+	}
+}
+
+func (s *sending) checkBackoff() {
+	t := s.tries()
+	if len(t) < 3 {
+		s.fail("retry", "it was tried %d times", len(t))
+		return
+	}
+	first, second := t[1].At.Sub(t[0].At), t[2].At.Sub(t[1].At)
+	s.want(second > first, "retry", "waits were %v and %v", first, second)
+}
+
 func (s *sending) checkDead() {
 	dead := 0
 	for _, e := range s.record.SendsEnded() {
@@ -333,7 +360,8 @@ func (s *sending) checkFallback() {
 	all := s.bot.Sent()
 	s.want(len(all) == 3, "next", "%d replies were sent", len(all))
 	for _, x := range all {
-		s.want(x.Route == dingtalktest.RouteGroup && strings.Contains(x.Body, s.bot.Credentials().RobotCode),
+		s.want(x.Route == dingtalktest.RouteGroup &&
+			strings.Contains(x.Body, s.bot.Credentials().RobotCode),
 			"next", "sent was %s %s", x.Route, x.Body)
 	}
 }
@@ -358,7 +386,8 @@ func (s *sending) chatParts() []dingtalktest.Sent {
 }
 
 func (s *sending) checkLimit() {
-	s.want(s.bot.Stats().SendsFailed == 0, "never_sent_over_limit", "%d were refused", s.bot.Stats().SendsFailed)
+	refused := s.bot.Stats().SendsFailed
+	s.want(refused == 0, "never_sent_over_limit", "%d were refused", refused)
 	s.want(len(s.chatParts()) > 1, "never_sent_over_limit", "it was not split")
 	for _, x := range s.chatParts() {
 		s.want(len(x.Body) <= 20000, "never_sent_over_limit", "a body has %d bytes", len(x.Body))
@@ -374,11 +403,12 @@ func (s *sending) checkEncoding() {
 // checkSplit wants parts that were cut between runes and were never refused for
 // their size, but for the one answer of the case.
 func (s *sending) checkSplit() {
-	s.want(s.bot.Stats().SendsFailed == 0, "before_send", "%d were refused", s.bot.Stats().SendsFailed)
+	refused := s.bot.Stats().SendsFailed
+	s.want(refused == 0, "before_send", "%d were refused", refused)
 	var parts int
 	for _, t := range s.tries() {
 		parts = max(parts, t.Reply.Parts)
-		s.want(strings.ToValidUTF8(t.Reply.Text, "") == t.Reply.Text, "before_send", "a rune was cut")
+		s.want(utf8.ValidString(t.Reply.Text), "before_send", "a rune was cut")
 		s.want(len(t.Reply.Text) < 20000, "before_send", "a part has %d bytes", len(t.Reply.Text))
 	}
 	s.want(parts > 1, "before_send", "it was not split")
@@ -394,6 +424,14 @@ func (s *sending) checkNeverAgain() {
 		}
 	}
 	s.want(n == 1, "if_it_happens", "it was sent %d times", n)
+}
+
+// checkStream wants a streaming update of a card.
+func (s *sending) checkStream() {
+	if len(s.net.Requests("/card/streaming")) == 0 {
+		s.fail("coalesce", "no card was streamed")
+		s.fail("final_state", "no card was streamed")
+	}
 }
 
 func (s *sending) checkScope() {
@@ -478,7 +516,8 @@ func (s *sending) checkElsewhere() {
 	for _, t := range s.record.Tries() {
 		if t.Reply.Conversation == elsewhere {
 			asked := s.began.Add(2 * time.Second)
-			s.want(t.At.Sub(asked) < 2*time.Second, "other_chats", "sent after %v", t.At.Sub(asked))
+			took := t.At.Sub(asked)
+			s.want(took < 2*time.Second, "other_chats", "sent after %v", took)
 			return
 		}
 	}

@@ -147,7 +147,8 @@ func (l *line) dropLoop(arg []string) {
 }
 
 func (l *line) delay(arg []string) {
-	l.gw.Inject(dingtalktest.RouteConnect, 1, dingtalktest.Slow(time.Duration(atoi(arg[0]))*time.Second))
+	d := time.Duration(atoi(arg[0])) * time.Second
+	l.gw.Inject(dingtalktest.RouteConnect, 1, dingtalktest.Slow(d))
 }
 
 // pushHeld pushes a message that cannot be acknowledged yet.

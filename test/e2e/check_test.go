@@ -50,7 +50,8 @@ installations:
 routes:
   - handler: {echo: {}, exec: {command: [cat]}}
 `
-	_, err := config.Parse("penstock.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	unset := func(string) (string, bool) { return "", false }
+	_, err := config.Parse("penstock.yaml", []byte(text), unset)
 	require.Error(t, err)
 	var problems config.Problems
 	require.True(t, errors.As(err, &problems), "%T", err)

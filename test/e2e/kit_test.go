@@ -47,7 +47,9 @@ func configure(g *dingtalktest.Gateway, names ...string) *config.Config {
 }
 
 // connected starts a service and waits until every app has its socket.
-func connected(t *testing.T, g *dingtalktest.Gateway, c *config.Config, o system.Options) *system.Service {
+func connected(
+	t *testing.T, g *dingtalktest.Gateway, c *config.Config, o system.Options,
+) *system.Service {
 	t.Helper()
 	s := system.Start(t, c, o)
 	for _, in := range c.Installations {

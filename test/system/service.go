@@ -31,7 +31,9 @@ func Config(in ...config.Installation) *config.Config {
 }
 
 // Installation is one bot of a gateway, subscribed to every topic.
-func Installation(id string, g *dingtalktest.Gateway, c dingtalktest.Credentials) config.Installation {
+func Installation(
+	id string, g *dingtalktest.Gateway, c dingtalktest.Credentials,
+) config.Installation {
 	return config.Installation{
 		ID: id, Platform: "dingtalk", ClientID: c.ClientID, ClientSecret: config.Secret(c.Secret),
 		RobotCode: c.RobotCode, APIBase: g.URL(), OAPIBase: g.URL(),
@@ -141,7 +143,9 @@ func (s *Service) noteState(st integrations.Status) {
 }
 
 // AwaitState blocks until an installation is in a state.
-func (s *Service) AwaitState(ctx context.Context, installation string, want integrations.State) error {
+func (s *Service) AwaitState(
+	ctx context.Context, installation string, want integrations.State,
+) error {
 	return s.Record.Await(ctx, installation+" "+string(want), func() bool {
 		all := s.States(installation)
 		return len(all) > 0 && all[len(all)-1] == want
