@@ -113,6 +113,7 @@ func (l *Lane) newTask(d message.Delivery) *task {
 		m.ReceivedAt = time.Now()
 	}
 	m.Schema = message.Schema
+	m.Attempt = 1 // so that the first attempt needs no copy
 	m.Installation = l.id
 	t := &task{lane: l, msg: m, ack: d.Ack, offered: time.Now()}
 	if m.Synchronous() && d.Defect == "" {

@@ -51,6 +51,7 @@ func (a *App) buildStore() (err error) {
 	s := a.cfg.Store
 	a.store, err = memory.New(memory.Config{
 		MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
+		MaxIDs: max(s.DedupIDs, memory.DefaultMaxIDs),
 	})
 	if err == nil && a.opts.WrapStore != nil {
 		a.store = a.opts.WrapStore(a.store)
@@ -81,10 +82,24 @@ func (a *App) buildRelay() (err error) {
 		Uncertain:        relay.Uncertain(out.Uncertain),
 		InstallationRate: bucket(out.InstallationRate),
 		ConversationRate: bucket(out.ConversationRate),
-		DedupWindow:      st.DedupWindow, DedupIDs: st.DedupIDs,
+		DedupWindow:      st.DedupWindow, DedupIDs: frontIDs(a.cfg),
 		Durable: durable(a.cfg), Logger: a.log, Hooks: a.hooks(),
 	})
 	return err
+}
+
+// frontWindow is how many ids are remembered in front of a store that finds an id
+// as fast itself: as many as fit into the processor's cache.
+const frontWindow = 4096
+
+// frontIDs is how many ids the relay remembers. A window that holds what the
+// memory store holds too would tell nothing more and cost two misses of the cache
+// for each message.
+func frontIDs(c *config.Config) int {
+	if durable(c) {
+		return c.Store.DedupIDs
+	}
+	return min(c.Store.DedupIDs, frontWindow)
 }
 
 // bucket lets a second's worth pass at once.
