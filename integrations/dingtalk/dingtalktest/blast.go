@@ -21,6 +21,7 @@ type BlastConfig struct {
 	Window        int           // most messages unanswered at a time; default: 256
 	Size          int           // bytes of a frame, at least about 900; default: 1024
 	Conversations int           // they take turns; default: 100
+	Text          string        // repeated to fill the frame; default: "x"
 	Rate          int           // messages a second; default: as fast as Window allows
 	Count         int           // messages; default: no limit
 	Duration      time.Duration // of pushing; default: no limit
@@ -32,6 +33,7 @@ func (c BlastConfig) withDefaults() BlastConfig {
 	set(&c.Window, 256)
 	set(&c.Size, 1024)
 	set(&c.Conversations, 100)
+	set(&c.Text, "x")
 	set(&c.Drain, 10*time.Second)
 	return c
 }
@@ -133,7 +135,7 @@ type blast struct {
 
 func newBlast(a *App, cfg BlastConfig) (*blast, error) {
 	run := int(a.gw.nextSerial() & 0xffff)
-	tpl, err := newTemplate(a, run, cfg.Size)
+	tpl, err := newTemplate(a, run, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("blast: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -58,13 +59,32 @@ func TestRingKeepsTheLast(t *testing.T) {
 	})
 }
 
+func TestTemplateIsFilledWithText(t *testing.T) {
+	t.Parallel()
+	gw, err := New(Config{})
+	require.NoError(t, err)
+	const text = "say \"hi\"\n看 & <b> 👍\\ "
+	for size := 1200; size < 1250; size++ {
+		tpl, err := newTemplate(gw.App(""), 7, BlastConfig{Size: size, Text: text})
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(tpl.bytes), size)
+		require.Greater(t, len(tpl.bytes), size-6, "the widest character has five bytes")
+		var f struct{ Data string }
+		require.NoError(t, json.Unmarshal(tpl.bytes, &f))
+		var data struct{ Text struct{ Content string } }
+		require.NoError(t, json.Unmarshal([]byte(f.Data), &data))
+		_, filler, _ := strings.Cut(data.Text.Content, " ")
+		require.True(t, strings.HasPrefix(strings.Repeat(text, 50), filler), filler)
+	}
+}
+
 // TestTemplateMatchesFrames compares the blast's patched bytes with a frame that
 // is made the usual way.
 func TestTemplateMatchesFrames(t *testing.T) {
 	t.Parallel()
 	gw, err := New(Config{})
 	require.NoError(t, err)
-	tpl, err := newTemplate(gw.App(""), 7, 3000)
+	tpl, err := newTemplate(gw.App(""), 7, BlastConfig{Size: 3000}.withDefaults())
 	require.NoError(t, err)
 	require.Len(t, tpl.bytes, 3000)
 	now := time.UnixMilli(1785000000123)

@@ -47,24 +47,25 @@ type patch struct {
 	at                           time.Time
 }
 
-// newTemplate renders a group text message of size bytes.
-func newTemplate(a *App, run, size int) (template, error) {
+// newTemplate renders a group text message of cfg.Size bytes, or a few less if the
+// last character of the text does not fit.
+func newTemplate(a *App, run int, cfg BlastConfig) (template, error) {
 	id := string(blastPrefix(run)) + markSeq + "_" + markSlot + markTry
-	render := func(filler int) ([]byte, error) {
+	render := func(filler string) ([]byte, error) {
 		f, err := Robot{
 			ID:           message.ID(fmt.Sprintf("msgBlast%04x_%s_A==", run, markSeq)),
 			Conversation: message.ConversationID(fmt.Sprintf("cidBlast%04x_%s", run, markConv)),
-			Text:         "#" + markSeq + " " + strings.Repeat("x", filler),
+			Text:         "#" + markSeq + " " + filler,
 		}.frame(scope{app: a, now: time.UnixMilli(markTime)})
 		return f.render(nil, push{
 			frameID: message.FrameID(id), connection: "blast", at: time.UnixMilli(markTime),
 		}), err
 	}
-	b, err := render(0)
+	b, err := render("")
 	if err != nil {
 		return template{}, err
 	}
-	if b, err = render(max(0, size-len(b))); err != nil {
+	if b, err = render(fill(cfg.Text, cfg.Size-len(b))); err != nil {
 		return template{}, err
 	}
 	return template{
@@ -75,6 +76,26 @@ func newTemplate(a *App, run, size int) (template, error) {
 		convs: find(b, "_"+markConv, 1),
 		times: find(b, strconv.Itoa(markTime), 0),
 	}, nil
+}
+
+// fill repeats text up to size bytes on the wire, where a frame holds it as JSON
+// inside a JSON string.
+func fill(text string, size int) string {
+	var b strings.Builder
+	for {
+		for _, r := range text {
+			if size -= wireSize(r); size < 0 {
+				return b.String()
+			}
+			b.WriteRune(r)
+		}
+	}
+}
+
+// wireSize is how many bytes a character takes in a frame.
+func wireSize(r rune) int {
+	const quotes = 6 // the outer two, and the inner two with a backslash each
+	return len(quote(string(quote(string(r))))) - quotes
 }
 
 // find lists where what occurs, moved by skip.
