@@ -85,7 +85,7 @@ func word[A, R any](f func(A) (R, error)) line.Word {
 func (g *gateway) app(i int) *dingtalktest.App { return g.gw.App(fmt.Sprintf("bench-%d", i)) }
 
 // startFor bounds the time in which clients connect.
-const startFor = 2 * time.Minute
+const startFor = 30 * time.Second
 
 func (g *gateway) await(arg awaitArg) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startFor)

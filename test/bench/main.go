@@ -21,7 +21,7 @@ const gatewayMode = "gateway"
 
 type options struct {
 	json, quick, verbose bool
-	only                 string
+	only, clients, pprof string
 	rounds               int
 }
 
@@ -34,6 +34,8 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "shorter runs, and none that takes minutes")
 	flag.BoolVar(&o.verbose, "v", false, "show what the processes log")
 	flag.StringVar(&o.only, "only", "", "rows to measure, parts of names separated by commas")
+	flag.StringVar(&o.clients, "clients", "", "clients to measure, likewise")
+	flag.StringVar(&o.pprof, "pprof", "", "address where penstock serves its profiles")
 	flag.IntVar(&o.rounds, "rounds", 3, "repetitions; the table shows medians")
 	flag.Parse()
 	exit(run(o))
@@ -67,7 +69,7 @@ func run(o options) error {
 	}
 	b.out = newReport()
 	for _, r := range rows {
-		if !o.wants(r.name) || (o.quick && r.slow) {
+		if !matches(o.only, r.name) || (o.quick && r.slow) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s (load %s)\n", r.name, load())
@@ -83,10 +85,10 @@ func run(o options) error {
 	return b.out.print(os.Stdout)
 }
 
-// wants tells whether a row is to be measured.
-func (o options) wants(row string) bool {
-	for part := range strings.SplitSeq(o.only, ",") {
-		if strings.Contains(row, part) {
+// matches tells whether one of the parts occurs in a name.
+func matches(parts, name string) bool {
+	for part := range strings.SplitSeq(parts, ",") {
+		if strings.Contains(name, part) {
 			return true
 		}
 	}

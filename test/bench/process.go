@@ -97,6 +97,9 @@ func (b *bench) args(client, url string, bots int, more []string) ([]string, err
 	if client == clientDecode {
 		args = append(args, "-decode")
 	}
+	if client == clientPenstock && b.opts.pprof != "" {
+		args = append(args, "-pprof", b.opts.pprof)
+	}
 	return append(args, more...), nil
 }
 

@@ -80,6 +80,14 @@ func (s *samples) add(what string, v float64, unit string) {
 	s.value[what] = append(s.value[what], v)
 }
 
+// get gives the numbers of all rounds; a client that was left out has none.
+func (s *samples) get(what string) []float64 {
+	if s == nil {
+		return nil
+	}
+	return s.value[what]
+}
+
 // record puts the medians of samples into the report.
 func (r *report) record(row, client string, s *samples) {
 	for _, what := range s.what {

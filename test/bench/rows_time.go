@@ -11,7 +11,7 @@ import (
 // slowHandler measures how long acknowledgements take while handlers sit. The bare
 // loop has no handler, so it is the floor.
 func slowHandler(b *bench, row string) error {
-	clients := []string{clientBare, clientPenstock, clientSDK}
+	clients := b.chosen(clientBare, clientPenstock, clientSDK)
 	got := map[string]*samples{}
 	for range b.opts.rounds {
 		for _, c := range clients {
@@ -27,7 +27,7 @@ func slowHandler(b *bench, row string) error {
 		b.out.record(row, c, got[c])
 	}
 	b.out.atMost(row, "ack p99 ÷ bare loop",
-		ratio(got[clientPenstock].value["p99"], got[clientBare].value["p99"]), 1.5)
+		ratio(got[clientPenstock].get("p99"), got[clientBare].get("p99")), 1.5)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func idle(b *bench, row string) error {
 	if b.opts.quick {
 		many = maxApps / 4
 	}
-	for _, c := range []string{clientBare, clientSDK, clientPenstock} {
+	for _, c := range b.chosen(clientBare, clientSDK, clientPenstock) {
 		got := &samples{}
 		if err := b.idleClient(c, many, got); err != nil {
 			got.note = err.Error()
@@ -231,7 +231,7 @@ const (
 )
 
 func (b *bench) idleClient(client string, many int, got *samples) error {
-	one, _, err := b.idleOnce(client, 1)
+	one, few, err := b.idleOnce(client, 1)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (b *bench) idleClient(client string, many int, got *samples) error {
 	}
 	got.add("connections", float64(many), "")
 	got.add(perSocket, float64(all-one)/float64(many-1), "KiB")
-	got.add(goroutines, float64(f.Goroutines)/float64(many), "")
+	got.add(goroutines, float64(f.Goroutines-few.Goroutines)/float64(many-1), "")
 	return nil
 }
 

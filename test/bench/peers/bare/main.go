@@ -56,8 +56,14 @@ func run(gateway string, bots int, decode bool) error {
 func open(gateway, id string) (*websocket.Conn, error) {
 	body := fmt.Sprintf(`{"clientId":%q,"clientSecret":"bench","subscriptions":`+
 		`[{"type":"CALLBACK","topic":"/v1.0/im/bot/messages/get"}]}`, id)
-	resp, err := http.Post(gateway+"/v1.0/gateway/connections/open", "application/json",
+	req, err := http.NewRequest(http.MethodPost, gateway+"/v1.0/gateway/connections/open",
 		strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
