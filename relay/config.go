@@ -62,6 +62,12 @@ type Config struct {
 	Handler router.Handler
 	Store   store.Store
 	Writer  store.WriterConfig
+	// Admin reads for [Relay.Requeue], [Relay.Replay] and [Relay.Purge]. Default:
+	// Store, if it can.
+	Admin store.Admin
+	// Route gives the handler of a route by its name, nil if there is none. It may
+	// be called from any goroutine. Default: there are none.
+	Route func(name string) router.Handler
 
 	// Inbound bounds each installation. Defaults: 8, 256, 2048, 120 s.
 	Inbound Queue

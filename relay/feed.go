@@ -74,6 +74,18 @@ func (f *feed[K, T]) admit(k K, seq store.Seq, item T) {
 	}
 }
 
+// admitStored takes an item that has just been committed and is only in the store.
+func (f *feed[K, T]) admitStored(k K, seq store.Seq) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seeding {
+		f.late = append(f.late, lateItem[K]{k, seq})
+		f.spilled.Add(1)
+		return
+	}
+	f.spillLocked(k, seq, nil)
+}
+
 // seed takes the number of an older item.
 func (f *feed[K, T]) seed(k K, seq store.Seq) {
 	f.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
@@ -153,8 +154,11 @@ func (l *Lane) run(ctx context.Context, dt *inTask) dispatch.Outcome {
 	if l.relay.leaving.Load() {
 		return l.relay.leave()
 	}
+	if l.relay.isPurged(ctx, t.seq) {
+		return dispatch.Failed(store.ErrNotFound)
+	}
+	// A purge wakes every message that waits; this one's time may not have come.
 	if wait := time.Until(t.notBefore); wait > 0 {
-		t.notBefore = time.Time{}
 		return dispatch.Hold(wait)
 	}
 	t.run = dt
@@ -173,7 +177,7 @@ func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)
 		t.msg, m = &c, &c
 	}
 	began := time.Now()
-	res, err := r.handle(ctx, m)
+	res, err := handle(ctx, r.handler(t.seq), m)
 	if h := r.cfg.Hooks.Handled; h != nil {
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}
@@ -206,13 +210,15 @@ func (r *Relay) hold(d time.Duration) dispatch.Outcome {
 }
 
 // handle runs the handler; a panic is an error like any other.
-func (r *Relay) handle(ctx context.Context, m *message.Inbound) (res router.Result, err error) {
+func handle(
+	ctx context.Context, h router.Handler, m *message.Inbound,
+) (res router.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			res, err = router.Result{}, &dispatch.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return r.cfg.Handler.Handle(ctx, m)
+	return h.Handle(ctx, m)
 }
 
 // outcome decides what a handler's result means for the message.
@@ -220,7 +226,7 @@ func (t *task) outcome(res router.Result, err error) store.Op {
 	r := t.lane.relay
 	switch {
 	case err == nil:
-		t.finish = store.Finish{Seq: t.seq, Replies: t.lane.outbound(t.msg, res.Replies)}
+		t.finish = store.Finish{Seq: t.seq, Replies: t.lane.replies(t.msg, res.Replies)}
 		return &t.finish
 	case errors.Is(err, router.ErrNoRoute):
 		r.count.noRoute.Add(1)
@@ -238,9 +244,9 @@ func (t *task) outcome(res router.Result, err error) store.Op {
 		t.lane.log.Warn("handler failed and will be tried again",
 			"message_id", string(t.msg.ID), "conversation", string(t.msg.Conversation.ID),
 			"attempt", t.attempts, "wait", t.retryIn, "error", err)
+		t.notBefore = time.Now().Add(t.retryIn)
 		return &store.Postpone{
-			Seq: t.seq, Attempts: t.attempts,
-			At: time.Now().Add(t.retryIn), Reason: err.Error(),
+			Seq: t.seq, Attempts: t.attempts, At: t.notBefore, Reason: err.Error(),
 		}
 	}
 }
@@ -255,6 +261,7 @@ func (t *task) finished(op *store.Finish, err error) {
 		t.again(err)
 		return
 	}
+	t.lane.relay.forgetRoute(t.seq)
 	t.lane.relay.queueReplies(op.Replies, op.ReplySeqs, nil)
 	t.lane.relay.count.done.Add(1)
 	t.run.Complete(dispatch.Done())
@@ -277,6 +284,7 @@ func (t *task) buried(err error) {
 		t.again(err)
 		return
 	}
+	t.lane.relay.forgetRoute(t.seq)
 	t.run.Complete(dispatch.Failed(errors.New(t.reason)))
 	t.end(t.reason, t.reason)
 }
@@ -304,16 +312,22 @@ func (t *task) again(err error) {
 	t.run.Complete(t.lane.relay.hold(t.lane.relay.backoff(t.attempts)))
 }
 
+// replies turns what a handler answered into outbox items.
+func (l *Lane) replies(m *message.Inbound, replies []message.Reply) []message.Outbound {
+	return outbound(*l.sender.Load(), l.log, m, replies)
+}
+
 // outbound turns a handler's replies into outbox items. Their ids come from the
 // message, so that a handler that runs twice cannot double them.
-func (l *Lane) outbound(m *message.Inbound, replies []message.Reply) []message.Outbound {
+func outbound(
+	s Sender, log *slog.Logger, m *message.Inbound, replies []message.Reply,
+) []message.Outbound {
 	if len(replies) == 0 {
 		return nil
 	}
-	s := *l.sender.Load()
 	target, err := s.Address(m)
 	if err != nil {
-		l.log.Warn("message has no reply address", "message_id", string(m.ID), "error", err)
+		log.Warn("message has no reply address", "message_id", string(m.ID), "error", err)
 	}
 	now := time.Now()
 	var out []message.Outbound
@@ -324,7 +338,7 @@ func (l *Lane) outbound(m *message.Inbound, replies []message.Reply) []message.O
 		id := m.ID + "/" + message.ID(strconv.Itoa(i+1))
 		out = append(out, s.Split(message.Outbound{
 			Reply: reply, ID: id, Group: id, Part: 1, Parts: 1, CreatedAt: now,
-			Installation: l.id, Conversation: m.Conversation.ID, InReplyTo: m.ID, Target: target,
+			Installation: m.Installation, Conversation: m.Conversation.ID, InReplyTo: m.ID, Target: target,
 		})...)
 	}
 	return out

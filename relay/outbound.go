@@ -37,6 +37,7 @@ type outTask struct {
 	seq   store.Seq
 	reply *message.Outbound
 
+	since     time.Time // when it was made, or requeued
 	step      step
 	attempts  int
 	waits     int // times that the platform told it to wait
@@ -71,7 +72,7 @@ func (r *Relay) queueReplies(replies []message.Outbound, seqs []store.Seq, s *Se
 		fresh++
 		r.count.replies.Add(1)
 		r.watch(seqs[i], s)
-		t := &outTask{relay: r, seq: seqs[i], reply: &replies[i]}
+		t := &outTask{relay: r, seq: seqs[i], reply: &replies[i], since: replies[i].CreatedAt}
 		r.outFeed.admit(t.key(), t.seq, t)
 	}
 	return fresh
@@ -84,6 +85,7 @@ func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
 	}
 	t := &outTask{
 		relay: r, seq: seq, reply: &o.Reply, attempts: o.Attempts, notBefore: o.At,
+		since: r.revivedAt(ctx, seq, o.Reply.CreatedAt),
 	}
 	if o.State == store.StateSending {
 		r.count.uncertain.Add(1)
@@ -99,6 +101,9 @@ func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
 func (r *Relay) runSend(ctx context.Context, dt *dispatch.Task[convKey, *outTask]) dispatch.Outcome {
 	t := dt.Job
 	t.run = dt
+	if r.isPurgedReply(ctx, t.seq) {
+		return dispatch.Failed(store.ErrNotFound)
+	}
 	if t.step == stepSend {
 		return t.send(ctx)
 	}
@@ -121,7 +126,7 @@ func (t *outTask) hopeless() string {
 	if t.reason != "" {
 		return t.reason
 	}
-	if time.Since(t.reply.CreatedAt) > t.relay.cfg.SendTTL {
+	if time.Since(t.since) > t.relay.cfg.SendTTL {
 		return discardExpired
 	}
 	if t.relay.partFailed(t.key(), t.reply) {
@@ -146,7 +151,11 @@ func (t *outTask) wait() time.Duration {
 		return 0
 	}
 	t.admitted = true
-	return max(delay(l.limit), delay(t.relay.chatLimiter(t.key())))
+	wait := max(delay(l.limit), delay(t.relay.chatLimiter(t.key())))
+	if wait > 0 { // also for one that a purge wakes
+		t.notBefore = time.Now().Add(wait)
+	}
+	return wait
 }
 
 func delay(l *rate.Limiter) time.Duration {
@@ -290,11 +299,12 @@ func (r *Relay) sendWait(n int) time.Duration {
 
 func (t *outTask) again(wait time.Duration, err error) dispatch.Outcome {
 	t.retryIn = wait
+	t.notBefore = time.Now().Add(wait)
 	t.relay.cfg.Logger.Warn("a reply was not sent and will be tried again",
 		"installation", string(t.reply.Installation), "conversation", string(t.reply.Conversation),
 		"reply_id", string(t.reply.ID), "attempt", t.attempts, "wait", wait, "error", err)
 	return t.submit(&store.Again{
-		Seq: t.seq, Attempts: t.attempts, At: time.Now().Add(wait), Reason: err.Error(),
+		Seq: t.seq, Attempts: t.attempts, At: t.notBefore, Reason: err.Error(),
 	})
 }
 

@@ -1,10 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +40,7 @@ type convKey struct {
 type Relay struct {
 	// immutable
 	cfg    Config
+	admin  store.Admin // nil if the store has none
 	writer *store.Writer
 	seen   *dedup.Window[claimKey]
 	count  *counters
@@ -58,12 +61,20 @@ type Relay struct {
 	lastOut store.Seq
 	// watchers is the number of entries in watched.
 	watchers atomic.Int64
+	// purgedIn and purgedOut are the highest numbers that were ever purged.
+	purgedIn, purgedOut atomic.Int64
+	// stale is set when something was purged that may be waiting for its time.
+	stale atomic.Bool
+	// choices is the number of entries in chosen.
+	choices atomic.Int64
 	// leaving is set when a stop has begun and the store keeps what has not started.
 	leaving atomic.Bool
 
 	mu sync.Mutex // guards the following fields
 	// watched has who waits for which outbox item.
-	watched  map[store.Seq]*Sending
+	watched map[store.Seq]*Sending
+	// chosen has the routes of messages that are replayed.
+	chosen   map[store.Seq]string
 	lanes    map[message.InstallationID]*Lane
 	orphans  map[message.InstallationID][]store.Head // items without a lane
 	stopping bool
@@ -92,6 +103,7 @@ func New(cfg Config) (*Relay, error) {
 		lanes:   make(map[message.InstallationID]*Lane),
 		orphans: make(map[message.InstallationID][]store.Head),
 		watched: make(map[store.Seq]*Sending),
+		chosen:  make(map[store.Seq]string),
 		broken:  make(map[convKey]message.ID),
 		chats:   make(map[convKey]*rate.Limiter),
 	}
@@ -101,6 +113,9 @@ func New(cfg Config) (*Relay, error) {
 
 func (r *Relay) build() (err error) {
 	cfg := r.cfg
+	if r.admin = cfg.Admin; r.admin == nil {
+		r.admin, _ = cfg.Store.(store.Admin)
+	}
 	if r.writer, err = store.NewWriter(cfg.Store, cfg.Writer); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
@@ -177,6 +192,8 @@ func (r *Relay) addLane(l *Lane) error {
 		return fmt.Errorf("relay: installation %q is attached already", l.id)
 	}
 	r.lanes[l.id] = l
+	// A letter requeued while older items were being listed may stand before them.
+	slices.SortFunc(r.orphans[l.id], func(a, b store.Head) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, h := range r.orphans[l.id] {
 		l.feed.seed(h.Conversation, h.Seq)
 	}

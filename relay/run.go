@@ -148,6 +148,7 @@ func (r *Relay) refillLoop(ctx context.Context) {
 }
 
 func (r *Relay) refill(ctx context.Context) error {
+	r.wakeStale()
 	for _, l := range r.allLanes() {
 		if l.feed.spilled.Load() == 0 {
 			continue

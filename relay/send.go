@@ -80,18 +80,11 @@ func (l *Lane) Send(ctx context.Context, o message.Outbound) (*Sending, error) {
 	if l.closed.Load() {
 		return nil, ErrClosed
 	}
-	if o.ID == "" {
-		o.ID = message.ID("send-" + rand.Text())
-	}
-	if o.Format == "" {
-		o.Format = message.FormatText
-	}
-	o.Group, o.Part, o.Parts = o.ID, 1, 1
-	o.Installation, o.CreatedAt = l.id, time.Now()
-	parts := (*l.sender.Load()).Split(o)
+	o.Installation = l.id
+	id, parts := split(*l.sender.Load(), o)
 	a := &addition{
 		relay:   l.relay,
-		sending: &Sending{id: o.ID, done: make(chan struct{}), left: len(parts)},
+		sending: &Sending{id: id, done: make(chan struct{}), left: len(parts)},
 		told:    make(chan error, 1),
 	}
 	if err := l.relay.writer.Submit(&store.Add{Replies: parts}, a); err != nil {
@@ -106,6 +99,18 @@ func (l *Lane) Send(ctx context.Context, o message.Outbound) (*Sending, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("send: %w", ctx.Err())
 	}
+}
+
+// split gives a reply of its own what is missing and cuts it into its parts.
+func split(s Sender, o message.Outbound) (message.ID, []message.Outbound) {
+	if o.ID == "" {
+		o.ID = message.ID("send-" + rand.Text())
+	}
+	if o.Format == "" {
+		o.Format = message.FormatText
+	}
+	o.Group, o.Part, o.Parts, o.CreatedAt = o.ID, 1, 1, time.Now()
+	return o.ID, s.Split(o)
 }
 
 // Address gives the reply address of a message.

@@ -6,8 +6,9 @@ import (
 	"github.com/penstock-io/penstock/store"
 )
 
-// Stats are totals since the relay was made. Accepted is the sum of Done, Dead
-// and what is still in the store or running.
+// Stats are totals since the relay was made. Accepted together with
+// Requeued is the sum of Done, Dead, Purged and what is still in the store or
+// running; Replies with RequeuedReplies likewise.
 type Stats struct {
 	Offered    int64 // deliveries given to Accept
 	Accepted   int64 // messages committed for the first time
@@ -19,12 +20,17 @@ type Stats struct {
 	NoRoute    int64
 	LateAnswer int64 // synchronous answers that missed the acknowledgement
 	Left       int64 // runs given up at a stop, still in the store
+	Purged     int64 // messages that an operator removed before they were handled
+	Requeued   int64 // dead letters that an operator gave another chance
+	PurgedDead int64 // dead letters that an operator removed
 
 	Replies   int64 // replies (parts) put into the outbox
 	Sent      int64
 	Resends   int64 // send attempts that failed and will be repeated
 	Uncertain int64 // sends that may have landed without an answer
 	Discarded map[string]int64
+	// The same as of messages, for replies.
+	PurgedReplies, RequeuedReplies, PurgedDeadReplies int64
 
 	Spilled int64 // items that wait in the store for room in the queues
 }
@@ -51,6 +57,8 @@ const (
 type counters struct {
 	offered, accepted, duplicates, done, retries, noRoute, lateAnswer, left atomic.Int64
 	replies, sent, resends, uncertain                                       atomic.Int64
+	purged, requeued, purgedDead                                            atomic.Int64
+	purgedReplies, requeuedReplies, purgedDeadReplies                       atomic.Int64
 
 	refused   reasons
 	dead      reasons
@@ -99,12 +107,20 @@ func (r *Relay) Stats() Stats {
 		NoRoute:    c.noRoute.Load(),
 		LateAnswer: c.lateAnswer.Load(),
 		Left:       c.left.Load(),
+		Purged:     c.purged.Load(),
+		Requeued:   c.requeued.Load(),
+		PurgedDead: c.purgedDead.Load(),
 		Replies:    c.replies.Load(),
 		Sent:       c.sent.Load(),
 		Resends:    c.resends.Load(),
 		Uncertain:  c.uncertain.Load(),
 		Discarded:  c.discarded.snapshot(),
-		Spilled:    r.outFeed.spilled.Load(),
+
+		PurgedReplies:     c.purgedReplies.Load(),
+		RequeuedReplies:   c.requeuedReplies.Load(),
+		PurgedDeadReplies: c.purgedDeadReplies.Load(),
+
+		Spilled: r.outFeed.spilled.Load(),
 	}
 	for _, l := range r.allLanes() {
 		s.Spilled += l.feed.spilled.Load()

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-io/penstock/dispatch"
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/router"
+	"github.com/penstock-io/penstock/store"
 )
 
 // beginSync starts a synchronous message beside the conversation's queue. When
@@ -29,6 +30,11 @@ func (r *Relay) runSync(ctx context.Context, dt *dispatch.Task[convKey, *task]) 
 	t := dt.Job
 	if r.leaving.Load() {
 		return r.leave()
+	}
+	if r.isPurged(ctx, t.seq) {
+		t.timer.Stop()
+		t.settle(message.Accept, nil)
+		return dispatch.Failed(store.ErrNotFound)
 	}
 	t.run = dt
 	return t.attempt(ctx, t.answer)

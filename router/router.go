@@ -118,6 +118,18 @@ func (r *Router) Handle(ctx context.Context, m *message.Inbound) (Result, error)
 	return Result{}, ErrNoRoute
 }
 
+// Route gives the handler of the route with that name, with its middleware and
+// timeout and without its Match, or nil if there is none. It may be called from
+// any number of goroutines.
+func (r *Router) Route(name string) Handler {
+	for i := range r.routes {
+		if c := &r.routes[i]; c.name == name {
+			return c.handler
+		}
+	}
+	return nil
+}
+
 // reachable refuses a name that is taken and a route behind a catch-all.
 func (r *Router) reachable(name string) error {
 	for i := range r.routes {
