@@ -221,12 +221,12 @@ func (l *life) poison() {
 	judge(l.c, l.findings, map[string][]checker{
 		"panic_contained": {{`^true$`, func() { l.want(ready, "panic_contained", "it is not ready") }}},
 		"attempts": {{`<= configured, counted across restarts`, func() {
-			l.want(first <= l.cfg.Inbound.Attempts, "attempts", "%d", first)
 			l.want(total == l.cfg.Inbound.Attempts, "attempts", "%d with a restart", total)
 		}}},
 		"then": {{`dead-letter, next message of the chat runs`, func() {
 			l.want(dead == len(l.c.Input.Wire), "then", "%d dead letters", dead)
 			l.want(next, "then", "the next did not run")
+			l.want(first <= l.cfg.Inbound.Attempts, "then", "it came after %d attempts", first)
 		}}},
 	})
 	l.giveUp()
