@@ -15,7 +15,10 @@ import (
 
 	"github.com/penstock-io/penstock/internal/app"
 	"github.com/penstock-io/penstock/internal/config"
+	"github.com/penstock-io/penstock/internal/ops"
 	"github.com/penstock-io/penstock/internal/version"
+	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/store"
 )
 
 // Exit codes.
@@ -24,6 +27,7 @@ const (
 	exitFailed = 1 // something went wrong while running
 	exitUsage  = 2 // the command line or the configuration is wrong
 	exitLost   = 3 // stopped, and work that no store keeps was cut off
+	exitNone   = 4 // nothing is there of what an operator named or selected
 	exitForced = 130
 )
 
@@ -59,6 +63,11 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &usage), errors.As(err, &problems):
 		return exitUsage
+	case errors.Is(err, ops.ErrBadRequest), errors.Is(err, relay.ErrNoRoute),
+		errors.Is(err, relay.ErrNoInstallation):
+		return exitUsage
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNothing):
+		return exitNone
 	case errors.Is(err, app.ErrLost):
 		return exitLost
 	default:
@@ -116,6 +125,9 @@ the platform's limits.
   penstock check -c FILE         find every mistake in a configuration
   penstock run -c FILE           serve
 
+  penstock inbox, outbox, dead   look at what is kept; requeue and purge
+  penstock send, replay, trace   write into a chat, handle again, follow a message
+
 A minimal configuration:
 
   installations:
@@ -128,7 +140,8 @@ A minimal configuration:
           url: http://127.0.0.1:8080/messages
 
 Exit codes: 0 success; 1 failure; 2 wrong command line or configuration;
-3 stopped, and work that no store keeps was cut off; 130 second interrupt.`
+3 stopped, and work that no store keeps was cut off; 4 nothing is there of what
+was named or selected; 130 second interrupt.`
 
 func rootCommand(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
@@ -144,7 +157,9 @@ func rootCommand(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd.CommandPath(), err}
 	})
-	root.AddCommand(runCommand(), demoCommand(), checkCommand(), versionCommand())
+	root.AddCommand(runCommand(), demoCommand(), checkCommand(), versionCommand(),
+		inboxCommand(), outboxCommand(), deadCommand(),
+		sendCommand(), replayCommand(), traceCommand())
 	root.SetOut(stdout) // the command below keeps what is set now
 	root.SetErr(stderr)
 	root.InitDefaultCompletionCmd("completion") // the argument says that there is one
@@ -165,7 +180,9 @@ func strict(c *cobra.Command) {
 			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	default:
-		c.Args = noArgs
+		if _, ok := c.Annotations[takesArgs]; !ok {
+			c.Args = noArgs
+		}
 	}
 	for _, sub := range c.Commands() {
 		strict(sub)

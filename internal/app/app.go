@@ -51,6 +51,7 @@ type App struct {
 	registry *integrations.Registry
 	pacer    *integrations.Pacer
 	store    store.Store
+	admin    store.Admin // of store, nil if it has none
 	relay    *relay.Relay
 	metrics  *metrics.Set
 	handler  *handlers
@@ -117,8 +118,9 @@ func (a *App) Run(ctx context.Context) error {
 	defer killRelay()
 	g.Go(func() error { return a.relay.Run(relayCtx) })
 	g.Go(func() error { return a.serveAdmin(adminCtx) })
+	g.Go(func() error { return a.serveOps(adminCtx) })
 	a.startAll()
-	<-gctx.Done() // ctx, or one of the two has failed
+	<-gctx.Done() // ctx, or one of them has failed
 	err := a.stop(stopAdmin)
 	return errors.Join(g.Wait(), err, a.store.Close())
 }

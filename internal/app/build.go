@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-io/penstock/internal/config"
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/store"
 	"github.com/penstock-io/penstock/store/memory"
 )
 
@@ -53,6 +54,7 @@ func (a *App) buildStore() (err error) {
 		MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
 		MaxIDs: max(s.DedupIDs, memory.DefaultMaxIDs),
 	})
+	a.admin, _ = a.store.(store.Admin) // a store that is wrapped may hide it
 	if err == nil && a.opts.WrapStore != nil {
 		a.store = a.opts.WrapStore(a.store)
 	}
@@ -62,11 +64,14 @@ func (a *App) buildStore() (err error) {
 // durable tells whether the configured store outlives the process.
 func durable(*config.Config) bool { return false }
 
+// storePath is the file of a store that outlives the process.
+func storePath(*config.Config) string { return "" }
+
 func (a *App) buildRelay() (err error) {
 	in, out, st := a.cfg.Inbound, a.cfg.Outbound, a.cfg.Store
 	a.relay, err = relay.New(relay.Config{
-		Handler: a.handler,
-		Store:   a.store,
+		Handler: a.handler, Route: a.handler.route,
+		Store: a.store, Admin: a.admin,
 		Inbound: relay.Queue{
 			Workers: in.Workers, PerKey: in.PerConversation,
 			Pending: in.Pending, Timeout: in.Timeout,

@@ -39,6 +39,9 @@ func (h *handlers) Handle(ctx context.Context, m *message.Inbound) (router.Resul
 	return h.routes.Load().router.Handle(ctx, m)
 }
 
+// route gives the handler of a route in force, nil if none has that name.
+func (h *handlers) route(name string) router.Handler { return h.routes.Load().router.Route(name) }
+
 // replace puts the routes of cfg in force. Requests of the old ones that are
 // under way end as they would have.
 func (h *handlers) replace(cfg *config.Config) error {

@@ -40,6 +40,9 @@ func (s *sampleList) relay(r relay.Stats) {
 	s.add("messages_done_total", "Messages handled.", float64(r.Done))
 	s.reasons("messages_dead_total", "Messages that became dead letters, by reason.", r.Dead)
 	s.add("handler_retries_total", "Handler attempts to be repeated.", float64(r.Retries))
+	s.add("messages_requeued_total", "Dead messages given another chance.", float64(r.Requeued))
+	s.add("messages_purged_total", "Messages removed before they were handled.", float64(r.Purged))
+	s.add("dead_messages_purged_total", "Dead messages removed.", float64(r.PurgedDead))
 	s.add("unrouted_total", "Messages that no route took.", float64(r.NoRoute))
 	s.add("late_answers_total", "Synchronous answers that came too late.", float64(r.LateAnswer))
 	s.add("replies_total", "Replies put into the outbox, parts counted singly.", float64(r.Replies))
@@ -47,6 +50,9 @@ func (s *sampleList) relay(r relay.Stats) {
 	s.add("send_retries_total", "Attempts to send to be repeated.", float64(r.Resends))
 	s.add("send_uncertain_total", "Sends that may have landed without an answer.", float64(r.Uncertain))
 	s.reasons("replies_dead_total", "Replies that became dead letters, by reason.", r.Discarded)
+	s.add("replies_requeued_total", "Dead replies given another chance.", float64(r.RequeuedReplies))
+	s.add("replies_purged_total", "Replies removed before they were sent.", float64(r.PurgedReplies))
+	s.add("dead_replies_purged_total", "Dead replies removed.", float64(r.PurgedDeadReplies))
 	s.add("waiting_in_store", "Items that wait in the store for room in a queue.", float64(r.Spilled))
 }
 

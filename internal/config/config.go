@@ -24,12 +24,16 @@ type Log struct {
 	Format string `yaml:"format" oneof:"text json"`
 }
 
-// Admin configures the listener for health and metrics.
+// Admin configures the listener for health and metrics, and the socket for the
+// operator's commands.
 type Admin struct {
 	// Listen is host:port, or "off".
 	Listen string `yaml:"listen"`
 	// Token is required of requests when the listener is not on loopback.
 	Token Secret `yaml:"token"`
+	// Socket is the path of the socket for the operator's commands, or "off". Empty
+	// is beside the file of the store, and none for a store in memory.
+	Socket string `yaml:"socket"`
 }
 
 // Store chooses where messages are kept.

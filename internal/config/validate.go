@@ -63,7 +63,14 @@ func (d *decoder) inOrder(ok bool, low, high string) {
 	}
 }
 
+// maxSocket leaves room below the 104 bytes that a socket's name may have on every
+// system: while it is made, it stands in a directory of its own.
+const maxSocket = 84
+
 func (d *decoder) admin(c *Config) {
+	if len(c.Admin.Socket) > maxSocket {
+		d.at("admin.socket", "is longer than %d bytes; systems bound the names of sockets", maxSocket)
+	}
 	if c.Admin.Listen == "off" {
 		return
 	}

@@ -1,0 +1,93 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/store"
+)
+
+// ErrBadRequest means that a verb was asked for something that makes no sense.
+var ErrBadRequest = errors.New("bad request")
+
+// ErrHandler means that the handler of a replay failed.
+var ErrHandler = errors.New("handler failed")
+
+// Kind is the word for an error that crosses the socket.
+type Kind string
+
+// Kinds. KindOther is any error that has none of its own.
+const (
+	KindBadRequest     Kind = "bad_request"
+	KindNotFound       Kind = "not_found"
+	KindInvalid        Kind = "invalid"
+	KindFull           Kind = "full"
+	KindBusy           Kind = "busy"
+	KindClosed         Kind = "closed"
+	KindNoRoute        Kind = "no_route"
+	KindNoInstallation Kind = "no_installation"
+	KindNoAdmin        Kind = "no_admin"
+	KindHandler        Kind = "handler"
+	KindTimeout        Kind = "timeout"
+	KindOther          Kind = "other"
+)
+
+// kinds pairs each kind with the error that errors.Is finds on both sides and the
+// status that a response has.
+var kinds = []struct {
+	kind   Kind
+	target error
+	status int
+}{
+	{KindBadRequest, ErrBadRequest, 400},
+	{KindNotFound, store.ErrNotFound, 404},
+	{KindInvalid, store.ErrInvalid, 400},
+	{KindFull, store.ErrFull, 507},
+	{KindBusy, relay.ErrBusy, 503},
+	{KindClosed, relay.ErrClosed, 503},
+	{KindClosed, store.ErrClosed, 503},
+	{KindNoRoute, relay.ErrNoRoute, 404},
+	{KindNoInstallation, relay.ErrNoInstallation, 404},
+	{KindNoAdmin, relay.ErrNoAdmin, 501},
+	{KindHandler, ErrHandler, 502},
+	{KindTimeout, context.DeadlineExceeded, 504},
+}
+
+// classify gives the kind of err and the status for it.
+func classify(err error) (Kind, int) {
+	// A handler's failure wraps whatever the handler wrapped.
+	if _, ok := errors.AsType[*relay.HandlerError](err); ok {
+		return KindHandler, 502
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.target) {
+			return k.kind, k.status
+		}
+	}
+	return KindOther, 500
+}
+
+// Error is an error that the other side of the socket gave.
+type Error struct {
+	Kind Kind   `json:"kind"`
+	Text string `json:"text"`
+}
+
+// Error gives the text as it was on the other side.
+func (e *Error) Error() string { return e.Text }
+
+// Is tells whether the error was of the target's kind on the other side.
+func (e *Error) Is(target error) bool {
+	for _, k := range kinds {
+		if e.Kind == k.kind && target == k.target { //nolint:errorlint // it is what Is is asked
+			return true
+		}
+	}
+	return false
+}
+
+func badRequest(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrBadRequest}, args...)...)
+}

@@ -1,0 +1,77 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/store"
+)
+
+// Trace implements API.
+func (s *Service) Trace(
+	ctx context.Context, in message.InstallationID, id message.ID,
+) ([]Trace, error) {
+	if s.Admin == nil {
+		return nil, relay.ErrNoAdmin
+	}
+	if id == "" {
+		return nil, badRequest("no message id")
+	}
+	where := []message.InstallationID{in}
+	if in == "" {
+		where = s.Installations()
+	}
+	var found []Trace
+	for _, in := range where {
+		h, err := s.Admin.Trace(ctx, in, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("trace %s: %w", id, err)
+		}
+		found = append(found, s.trace(ctx, in, id, &h))
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("message %s: %w", id, store.ErrNotFound)
+	}
+	return found, nil
+}
+
+// trace adds to a history what the kept message tells.
+func (s *Service) trace(
+	ctx context.Context, in message.InstallationID, id message.ID, h *store.History,
+) Trace {
+	t := Trace{
+		Installation: in, ID: id, Seq: h.Seq, State: h.State.String(), Received: h.Received,
+		Attempts: h.Attempts, NextAttempt: h.At, Ended: h.Ended, Reason: h.Reason,
+		Replies: make([]ReplyTrace, len(h.Replies)),
+	}
+	for i := range h.Replies {
+		t.Replies[i] = replyTrace(&h.Replies[i])
+	}
+	box := store.BoxInbox
+	if h.State == store.StateDead {
+		box = store.BoxDeadIn
+	}
+	// It may have ended since, or be kept no more; then nothing is added.
+	if it, err := s.Admin.Show(ctx, box, h.Seq); err == nil && it.Message != nil {
+		t.FrameID, t.Conversation = it.Message.FrameID, it.Conversation
+	}
+	return t
+}
+
+func replyTrace(h *store.ReplyHistory) ReplyTrace {
+	r := ReplyTrace{
+		Seq: h.Seq, State: h.State.String(), Attempts: h.Attempts, NextAttempt: h.At,
+		Ended: h.Ended, Reason: h.Reason,
+	}
+	if h.State == store.StateDone {
+		r.State = SendSent
+		r.Receipt = &h.Receipt
+	}
+	return r
+}
