@@ -28,7 +28,7 @@ type decoder struct {
 
 // maxVisits bounds the nodes of a document, those behind aliases counted each
 // time.
-const maxVisits = 200_000
+const maxVisits = 100_000
 
 // place is where a value belongs, and what its field demands.
 type place struct {
