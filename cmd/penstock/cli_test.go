@@ -168,9 +168,10 @@ func TestDemoPrintsOneJSONObject(t *testing.T) {
 	require.Zero(t, sum["lost"]+sum["duplicates"]+sum["inversions"])
 }
 
-// write makes a file of the test's own.
+// write makes a file of the test's own, and its directory the working one.
 func write(t *testing.T, text string) string {
 	t.Helper()
+	t.Chdir(t.TempDir())
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path

@@ -70,8 +70,10 @@ type process struct {
 // start runs this test's binary as the command.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
 	p := &process{
-		t: t, cmd: exec.Command(os.Args[0], args...), //nolint:gosec // the test's own
+		t: t, cmd: exec.Command(self, args...), //nolint:gosec // the test's own
 		more: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
@@ -216,7 +218,8 @@ func TestASecondSignalLeavesAtOnce(t *testing.T) {
 func TestAStopThatCutsWorkOffSaysSo(t *testing.T) {
 	gw := startGateway(t)
 	began := filepath.Join(t.TempDir(), "began")
-	p := start(t, "run", "-c", write(t, "stop_within: 300ms\n"+botFor(gw.URL())+blocked(began)))
+	text := "stop_within: 300ms\nstore: {kind: memory}\n" + botFor(gw.URL()) + blocked(began)
+	p := start(t, "run", "-c", write(t, text))
 	connected(t, gw)
 	_, err := gw.App("").Push(dingtalktest.Text("cid1", "hello"))
 	require.NoError(t, err)

@@ -43,6 +43,7 @@ func TestEveryExampleConfigurationWorks(t *testing.T) {
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			cfg := example(t, path)
+			t.Chdir(t.TempDir()) // what a service writes, it writes there
 			require.NotEmpty(t, cfg.Installations)
 			require.NotEmpty(t, cfg.Routes)
 			_, err := app.New(cfg, app.Options{})
@@ -56,6 +57,7 @@ func TestEveryExampleConfigurationWorks(t *testing.T) {
 func TestThePartsTakeWhatTheConfigurationAllows(t *testing.T) {
 	f, ok := reflect.TypeFor[config.Installation]().FieldByName("Topics")
 	require.True(t, ok)
+	t.Chdir(t.TempDir())
 	topics := strings.Join(strings.Fields(f.Tag.Get("oneof")), ", ")
 	for _, text := range []string{
 		"    topics: [" + topics + "]",

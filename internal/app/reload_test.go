@@ -69,6 +69,7 @@ const echo = "routes: [{name: e, handler: {echo: }}]"
 // serve starts a gateway and a service with the installation "one".
 func serve(t *testing.T) *bench {
 	t.Helper()
+	t.Chdir(t.TempDir()) // what a service writes, it writes there
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, log: &safeBuffer{}}
