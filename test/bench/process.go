@@ -108,6 +108,8 @@ func (b *bench) args(client, url string, bots int, more []string) ([]string, err
 func configFile(url string) []byte {
 	return fmt.Appendf(nil, `admin:
   listen: "off"
+store:
+  kind: memory
 installations:
   - id: bench
     client_id: bench-0

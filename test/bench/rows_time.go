@@ -251,7 +251,10 @@ func (b *bench) idleOnce(client string, bots int) (kib int, f line.Figures, err 
 		return 0, f, err
 	}
 	defer p.end()
-	<-time.After(3 * time.Second) // connecting leaves garbage and goroutines behind
+	<-time.After(3 * time.Second) // connecting leaves goroutines behind
+	if err = p.client.Ask(line.Rest, nil, nil); err != nil {
+		return 0, f, err
+	}
 	if f, err = p.figures(); err != nil {
 		return 0, f, err
 	}

@@ -79,6 +79,7 @@ func run(o options) error {
 
 func configOf(o options) *config.Config {
 	cfg := config.Default()
+	cfg.Store.Kind = "memory"
 	cfg.Admin.Listen = "off"
 	cfg.StopWithin = o.stopWithin
 	cfg.Reconnect.PerSecond = 1000 // so that thousands of bots connect in seconds

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"time"
 )
 
@@ -45,6 +46,15 @@ type Figures struct {
 // Word serves one kind of request.
 type Word func(arg json.RawMessage) (any, error)
 
+// Rest is the request that every child serves: it gives back the garbage of its
+// start, as the runtime does by itself after some idle minutes.
+const Rest = "rest"
+
+func rest(json.RawMessage) (any, error) {
+	debug.FreeOSMemory()
+	return nil, nil
+}
+
 // Serve answers the requests on standard input until it ends.
 func Serve(words map[string]Word) error {
 	in := json.NewDecoder(os.Stdin)
@@ -58,7 +68,11 @@ func Serve(words map[string]Word) error {
 		if err != nil {
 			return fmt.Errorf("read request: %w", err)
 		}
-		if err := out.Encode(answer(words[req.Do], req)); err != nil {
+		w := words[req.Do]
+		if req.Do == Rest {
+			w = rest
+		}
+		if err := out.Encode(answer(w, req)); err != nil {
 			return fmt.Errorf("write answer: %w", err)
 		}
 	}
