@@ -33,9 +33,7 @@ const installation = message.InstallationID("bot")
 
 func newKit(t *testing.T, cfg relay.Config) *kit {
 	t.Helper()
-	mem, err := memory.New(memory.Config{})
-	require.NoError(t, err)
-	return newKitOn(t, cfg, mem)
+	return newKitOn(t, cfg, openMemory(t))
 }
 
 func newKitOn(t *testing.T, cfg relay.Config, s store.Store) *kit {
@@ -248,4 +246,11 @@ func (s *sender) tries() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tried
+}
+
+func openMemory(t *testing.T) *memory.Store {
+	t.Helper()
+	s, err := memory.New(memory.Config{})
+	require.NoError(t, err)
+	return s
 }

@@ -69,6 +69,20 @@ func TestRouteNamedBesideError(t *testing.T) {
 	require.Equal(t, router.Result{Route: "bad"}, res)
 }
 
+func TestRouteByName(t *testing.T) {
+	r, err := router.New([]router.Route{
+		{Name: "deploy", Match: router.Match{Prefix: "/deploy"}, Handler: says("deployed")},
+		{Handler: says("anything")},
+	})
+	require.NoError(t, err)
+	res, err := r.Route("deploy").Handle(t.Context(), text("no command"))
+	require.NoError(t, err, "what the route matches does not matter")
+	require.Equal(t, "deploy", res.Route)
+	require.Equal(t, "deployed", res.Replies[0].Text)
+	require.NotNil(t, r.Route("route-2"))
+	require.Nil(t, r.Route("none"))
+}
+
 func TestNewRefuses(t *testing.T) {
 	catchAll := router.Route{Name: "all", Handler: router.Echo{}}
 	prefix := router.Match{Prefix: "x"}
