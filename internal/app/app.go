@@ -51,6 +51,7 @@ type App struct {
 	registry *integrations.Registry
 	pacer    *integrations.Pacer
 	store    store.Store
+	file     *file // what store and admin are while the store is a file, else nil
 	admin    store.Admin // of store, nil if it has none
 	relay    *relay.Relay
 	metrics  *metrics.Set
@@ -111,6 +112,9 @@ func (a *App) buildInstallations() error {
 // ErrLost if work was cut off that no store keeps, nil if nothing was lost, and
 // any other error if the service failed.
 func (a *App) Run(ctx context.Context) error {
+	if err := a.openStore(ctx); err != nil {
+		return err
+	}
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
 	g, gctx := errgroup.WithContext(ctx)
@@ -149,8 +153,8 @@ func (a *App) serveAdmin(ctx context.Context) error {
 	})
 }
 
-// stop ends the service in the order of DESIGN: readiness, sessions, handlers,
-// sends, store. One deadline spans all of it.
+// stop ends the service in this order: readiness, sessions, handlers, sends,
+// store. One deadline spans all of it.
 func (a *App) stop(stopAdmin func()) error {
 	began := time.Now()
 	a.stopping.Store(true)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock-io/penstock/relay"
 	"github.com/penstock-io/penstock/store"
 	"github.com/penstock-io/penstock/store/memory"
+	"github.com/penstock-io/penstock/store/sqlite"
 )
 
 // platformDingTalk is the name of the platform in the configuration.
@@ -50,22 +52,56 @@ func dingtalkConfig(in config.Installation) dingtalk.Config {
 
 func (a *App) buildStore() (err error) {
 	s := a.cfg.Store
-	a.store, err = memory.New(memory.Config{
-		MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
-		MaxIDs: max(s.DedupIDs, memory.DefaultMaxIDs),
-	})
-	a.admin, _ = a.store.(store.Admin) // a store that is wrapped may hide it
+	if durable(a.cfg) {
+		a.file = &file{}
+		a.store, a.admin = a.file, a.file
+	} else {
+		a.store, err = memory.New(memory.Config{
+			MaxItems: s.MaxItems, MaxBytes: int64(s.MaxBytes), Window: s.DedupWindow,
+			MaxIDs: max(s.DedupIDs, memory.DefaultMaxIDs),
+		})
+		a.admin, _ = a.store.(store.Admin) // a store that is wrapped may hide it
+	}
 	if err == nil && a.opts.WrapStore != nil {
 		a.store = a.opts.WrapStore(a.store)
 	}
 	return err
 }
 
-// durable tells whether the configured store outlives the process.
-func durable(*config.Config) bool { return false }
+// file is the store in a file. Run opens it, because making a service opens
+// nothing; until then both are nil and nobody calls them.
+type file struct {
+	store.Store
+	store.Admin
+}
 
-// storePath is the file of a store that outlives the process.
-func storePath(*config.Config) string { return "" }
+// openStore opens the store's file, if there is one.
+func (a *App) openStore(ctx context.Context) error {
+	if a.file == nil {
+		return nil
+	}
+	s := a.cfg.Store
+	db, err := sqlite.Open(ctx, sqlite.Config{
+		Path: s.Path, Window: s.DedupWindow, DeadFor: s.DeadFor, HistoryFor: s.HistoryFor,
+		MaxBytes: int64(s.MaxFile), Logger: a.log,
+	})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	a.file.Store, a.file.Admin = db, db
+	return nil
+}
+
+// durable tells whether the configured store outlives the process.
+func durable(c *config.Config) bool { return c.Store.Kind == "sqlite" }
+
+// storePath is the file of a store that outlives the process, else empty.
+func storePath(c *config.Config) string {
+	if !durable(c) {
+		return ""
+	}
+	return c.Store.Path
+}
 
 func (a *App) buildRelay() (err error) {
 	in, out, st := a.cfg.Inbound, a.cfg.Outbound, a.cfg.Store

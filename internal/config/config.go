@@ -38,9 +38,18 @@ type Admin struct {
 
 // Store chooses where messages are kept.
 type Store struct {
-	Kind     string `yaml:"kind" oneof:"memory"`
-	MaxItems int    `yaml:"max_items" min:"1"`
-	MaxBytes Size   `yaml:"max_bytes" min:"1MiB"`
+	Kind string `yaml:"kind" oneof:"sqlite memory"`
+	// Path is the file of a sqlite store.
+	Path string `yaml:"path"`
+	// MaxFile bounds that file; 0 means as large as the disk allows.
+	MaxFile Size `yaml:"max_file" min:"0B"`
+	// DeadFor is how long a sqlite store keeps a dead letter.
+	DeadFor time.Duration `yaml:"dead_for" min:"1m"`
+	// HistoryFor is how long it knows what became of a message.
+	HistoryFor time.Duration `yaml:"history_for" min:"1m"`
+	// MaxItems and MaxBytes bound a memory store.
+	MaxItems int  `yaml:"max_items" min:"1"`
+	MaxBytes Size `yaml:"max_bytes" min:"1MiB"`
 	// DedupWindow is how long a message id is remembered.
 	DedupWindow time.Duration `yaml:"dedup_window" min:"1s"`
 	// DedupIDs is how many are remembered in memory.
@@ -170,7 +179,8 @@ func Default() Config {
 		Log:        Log{Level: "info", Format: "text"},
 		Admin:      Admin{Listen: "127.0.0.1:8970"},
 		Store: Store{
-			Kind: "memory", MaxItems: 100_000, MaxBytes: 256 << 20,
+			Kind: "sqlite", Path: "penstock.db", DeadFor: 30 * 24 * time.Hour,
+			HistoryFor: 24 * time.Hour, MaxItems: 100_000, MaxBytes: 256 << 20,
 			DedupWindow: 24 * time.Hour, DedupIDs: 200_000,
 		},
 		Inbound: Inbound{

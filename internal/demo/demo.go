@@ -119,6 +119,7 @@ func newGateway(o Options, book *ledger) (*dingtalktest.Gateway, error) {
 
 func newService(o Options, gw *dingtalktest.Gateway, book *ledger) (*app.App, error) {
 	cfg := config.Default()
+	cfg.Store.Kind = "memory"
 	cfg.Admin.Listen = "off"
 	cfg.StopWithin = 10 * time.Second
 	cfg.Outbound.InstallationRate = 0

@@ -24,6 +24,7 @@ import (
 // admin listener is off.
 func Config(in ...config.Installation) *config.Config {
 	c := config.Default()
+	c.Store.Kind = "memory"
 	c.Admin.Listen = "off"
 	c.Installations = in
 	c.Routes = []config.Route{{Name: "echo", Handler: config.Handler{Echo: &config.Echo{}}}}
