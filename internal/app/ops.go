@@ -41,9 +41,15 @@ func (a *App) serveOps(ctx context.Context) error {
 		return nil
 	}
 	api := &ops.Service{Admin: a.admin, Engine: a.relay, Installations: a.ids}
-	return ops.NewServer(path, api).Run(ctx, func() {
+	err := ops.NewServer(path, api).Run(ctx, func() {
 		a.log.Info("admin socket is up", "path", path)
 	})
+	if a.cfg.Admin.Socket == "" && errors.Is(err, ops.ErrSocketName) {
+		a.log.Warn("there is no admin socket; admin.socket may give it a shorter path", "error", err)
+		<-ctx.Done()
+		return nil
+	}
+	return err
 }
 
 func (a *App) ids() []message.InstallationID {
@@ -91,7 +97,7 @@ func Operate(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Operat
 	if !durable(cfg) {
 		return nil, notRunning(path)
 	}
-	return offline(cfg, log)
+	return offline(ctx, cfg, log)
 }
 
 func notRunning(path string) error {
@@ -104,7 +110,9 @@ func notRunning(path string) error {
 
 // offline opens the store of a service that is stopped, and what its verbs need:
 // the routes for replays, the senders to cut and address replies.
-func offline(cfg *config.Config, log *slog.Logger) (_ *Operation, err error) {
+func offline(
+	ctx context.Context, cfg *config.Config, log *slog.Logger,
+) (_ *Operation, err error) {
 	a := &App{opts: Options{Logger: log}, log: log, cfg: cfg, registry: &integrations.Registry{}}
 	op := &Operation{}
 	defer func() {
@@ -112,15 +120,14 @@ func offline(cfg *config.Config, log *slog.Logger) (_ *Operation, err error) {
 			err = errors.Join(err, op.Close())
 		}
 	}()
-	for _, step := range []func() error{a.buildPlatforms, a.buildHandler, a.buildStore} {
+	for _, step := range []func() error{
+		a.buildPlatforms, a.buildHandler, a.buildStore, func() error { return a.openStore(ctx) },
+	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
-		if a.store != nil {
-			op.close = append(op.close, a.store.Close)
-		}
 	}
-	op.close = append(op.close, func() error { a.handler.close(); return nil })
+	op.close = []func() error{a.store.Close, func() error { a.handler.close(); return nil }}
 	senders, ids, err := a.senders()
 	if err != nil {
 		return nil, err

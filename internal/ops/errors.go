@@ -57,10 +57,6 @@ var kinds = []struct {
 
 // classify gives the kind of err and the status for it.
 func classify(err error) (Kind, int) {
-	// A handler's failure wraps whatever the handler wrapped.
-	if _, ok := errors.AsType[*relay.HandlerError](err); ok {
-		return KindHandler, 502
-	}
 	for _, k := range kinds {
 		if errors.Is(err, k.target) {
 			return k.kind, k.status
@@ -69,7 +65,8 @@ func classify(err error) (Kind, int) {
 	return KindOther, 500
 }
 
-// Error is an error that the other side of the socket gave.
+// Error is an error that the other side of the socket gave, or one that wraps
+// nothing so that it is not taken for what caused it.
 type Error struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`

@@ -108,6 +108,9 @@ func (s *Service) Replay(ctx context.Context, ref Ref, route string) (Moved, err
 		return Moved{}, badRequest("only messages can be replayed, and %s is none", ref)
 	}
 	r, err := s.Engine.Replay(ctx, box, ref.Seq, route)
+	if he, ok := errors.AsType[*relay.HandlerError](err); ok {
+		return Moved{}, &Error{KindHandler, fmt.Sprintf("%s: %v", ref, he)}
+	}
 	if err != nil {
 		return Moved{}, fmt.Errorf("%s: %w", ref, err)
 	}

@@ -18,6 +18,9 @@ var ErrSocketInUse = errors.New("another process serves this socket")
 // ErrNobody means that nobody serves the socket.
 var ErrNobody = errors.New("nobody serves this socket")
 
+// ErrSocketName means that a path is too long for the name of a socket.
+var ErrSocketName = errors.New("the path is too long for a socket")
+
 // maxPath is the longest name that every system takes for a socket.
 const maxPath = 103
 
@@ -47,8 +50,8 @@ func listen(ctx context.Context, path string) (*listener, error) {
 	}
 	defer func() { _ = os.RemoveAll(private) }() // it is empty, or of no use
 	first := filepath.Join(private, "s")
-	if len(first) > maxPath {
-		return nil, fmt.Errorf("%s: the name is %d bytes too long for a socket", path, len(first)-maxPath)
+	if n := max(len(first), len(path)) - maxPath; n > 0 {
+		return nil, fmt.Errorf("%s: %w by %d bytes", path, ErrSocketName, n)
 	}
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "unix", first)
@@ -114,6 +117,9 @@ const dialWithin = 5 * time.Second
 
 // dial connects to the socket at path; ErrNobody if that has no owner.
 func dial(ctx context.Context, path string) (net.Conn, error) {
+	if len(path) > maxPath { // then nobody can
+		return nil, fmt.Errorf("%s: %w", path, ErrNobody)
+	}
 	d := net.Dialer{Timeout: dialWithin}
 	conn, err := d.DialContext(ctx, "unix", path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
