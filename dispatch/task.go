@@ -66,7 +66,8 @@ func (t *Task[K, J]) claimDetached(o Outcome) bool {
 	}
 	if !t.returned {
 		if t.early == nil {
-			t.early = &o
+			early := o // a variable of its own, so that only this case needs memory
+			t.early = &early
 		}
 		return false
 	}

@@ -166,8 +166,11 @@ func (l *Lane) run(ctx context.Context, dt *inTask) dispatch.Outcome {
 }
 
 // attempt runs the handler and submits what comes of it; the run ends when that
-// is committed. answered is told of a result before it is committed.
-func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)) dispatch.Outcome {
+// is committed. answered is told of a result before it is committed, and may change
+// it; it takes no pointer, since that would cost every message a piece of memory.
+func (t *task) attempt(
+	ctx context.Context, answered func(router.Result, error) router.Result,
+) dispatch.Outcome {
 	r := t.lane.relay
 	t.attempts++
 	m := t.msg
@@ -185,7 +188,7 @@ func (t *task) attempt(ctx context.Context, answered func(*router.Result, error)
 		return r.leave()
 	}
 	if answered != nil {
-		answered(&res, err)
+		res = answered(res, err)
 	}
 	if r.writer.Submit(t.outcome(res, err), t) != nil {
 		return r.leave()

@@ -41,26 +41,27 @@ func (r *Relay) runSync(ctx context.Context, dt *dispatch.Task[convKey, *task]) 
 }
 
 // answer acknowledges with what the handler answered, if there is still time. A
-// late answer becomes a reply that changes the card.
-func (t *task) answer(res *router.Result, err error) {
+// late answer becomes a reply that changes the card; the result comes back with it.
+func (t *task) answer(res router.Result, err error) router.Result {
 	t.timer.Stop()
 	switch {
 	case err != nil && router.IsPermanent(err):
 		t.settle(message.Retry, nil)
-		return
+		return res
 	case err != nil:
 		t.settle(message.Accept, nil)
-		return
+		return res
 	}
 	if !t.settled.Load() {
 		t.settle(message.Accept, res.Answer)
-		return
+		return res
 	}
 	if len(res.Answer) == 0 {
-		return
+		return res
 	}
 	t.lane.relay.count.lateAnswer.Add(1)
 	if t.msg.Kind == message.KindCard {
 		res.Replies = append(res.Replies, message.Reply{Format: message.FormatCard, Card: res.Answer})
 	}
+	return res
 }
