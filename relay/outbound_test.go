@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,13 +272,8 @@ func TestRepliesLeftByAnEarlierRunGoOutFirst(t *testing.T) {
 func TestPanickingSendIsAnAttemptLikeAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, relay.Config{Handler: answering})
-		panics := 1
-		k.sender.until = func() {
-			if panics > 0 {
-				panics--
-				panic("sender is broken")
-			}
-		}
+		var once sync.Once // the two sends go side by side
+		k.sender.until = func() { once.Do(func() { panic("sender is broken") }) }
 		k.offer("a1", "a")
 		k.offer("b1", "b")
 		pass(time.Minute)
