@@ -147,14 +147,14 @@ func (s *Store) Trace(
 	ctx context.Context, in message.InstallationID, id message.ID,
 ) (h store.History, err error) {
 	err = s.reads(ctx, func() (err error) {
-		seqs := s.candidates(idKey{in, id})
+		commits := s.candidates(idKey{in, id})
 		tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, ignoreDone(tx.Rollback())) }()
 		t := tracer{ctx, tx, s}
-		h, err = t.message(seqs, idKey{in, id})
+		h, err = t.message(commits, idKey{in, id})
 		return err
 	})
 	return h, err
@@ -167,11 +167,11 @@ func ignoreDone(err error) error {
 	return err
 }
 
-func (s *Store) candidates(k idKey) []store.Seq {
+func (s *Store) candidates(k idKey) []int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	bx := &s.boxes[store.BoxInbox]
-	return bx.ids.candidates(bx.ids.hash(k), bx.last, nil)
+	x := &s.boxes[store.BoxInbox].ids
+	return x.candidates(x.hash(k), s.last, nil)
 }
 
 // tracer reads one state of the file.
@@ -181,16 +181,16 @@ type tracer struct {
 	s   *Store
 }
 
-func (t tracer) message(seqs []store.Seq, k idKey) (h store.History, err error) {
+func (t tracer) message(commits []int64, k idKey) (h store.History, err error) {
 	if k.id == "" {
 		return h, store.ErrNotFound
 	}
-	for _, seq := range seqs {
-		at, found, err := t.logged(seq, k)
+	for _, commit := range commits {
+		seq, at, err := t.given(commit, k)
 		if err != nil {
 			return h, err
 		}
-		if found && seq > h.Seq {
+		if seq > h.Seq {
 			h.Seq, h.Received = seq, fromMillis(at)
 		}
 	}
@@ -212,14 +212,19 @@ func (t tracer) message(seqs []store.Seq, k idKey) (h store.History, err error) 
 	return h, nil
 }
 
-func (t tracer) logged(seq store.Seq, k idKey) (at int64, found bool, err error) {
+// given is box.given for a reader.
+func (t tracer) given(commit int64, k idKey) (seq store.Seq, at int64, err error) {
 	var ids []byte
-	row := t.tx.QueryRowContext(t.ctx, t.s.boxes[store.BoxInbox].text.log, int64(seq))
+	row := t.tx.QueryRowContext(t.ctx, t.s.boxes[store.BoxInbox].text.ids, commit)
 	if err := row.Scan(&at, &ids); err != nil {
-		return 0, false, ignoreNoRows(err)
+		return 0, 0, ignoreNoRows(err)
 	}
-	err = readIDs(ids, func(n store.Seq, other idKey) { found = found || n == seq && other == k })
-	return at, found, err
+	err = readIDs(ids, func(n store.Seq, other idKey) {
+		if other == k {
+			seq = n
+		}
+	})
+	return seq, at, err
 }
 
 func ignoreNoRows(err error) error {

@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"context"
+	"errors"
 
 	"github.com/penstock-io/penstock/store"
 )
@@ -18,28 +18,6 @@ type box struct {
 	done  int64 // since the store was opened
 }
 
-// read fills the box from the file. Ids are added as they were given, so of two
-// with the same id the later one is found.
-func (bx *box) read(ctx context.Context, c *conn, b store.Box) (err error) {
-	bx.ids, bx.last = newIndex(), 0
-	err = c.query(bx.text.logs, nil, func(r row) error {
-		bx.last = store.Seq(r.int(0))
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return readIDs(r.bytes(1), func(seq store.Seq, k idKey) { bx.ids.add(bx.ids.hash(k), seq) })
-	})
-	if err != nil {
-		return err
-	}
-	bx.forget(c)
-	if bx.count, err = c.number(bx.text.count); err != nil {
-		return err
-	}
-	bx.dead, err = c.number(countDead, int64(b))
-	return err
-}
-
 // forget drops what is kept of the numbers, to be read again.
 func (bx *box) forget(c *conn) {
 	bx.open = numbers{stored: bx.last, load: func(first store.Seq, put func(store.Seq)) error {
@@ -49,23 +27,35 @@ func (bx *box) forget(c *conn) {
 }
 
 // take brings a committed group into the box.
-func (bx *box) take(sd *side) {
+func (bx *box) take(sd *side, commit int64) {
 	for i := range sd.fresh {
 		it := &sd.fresh[i]
 		if it.key.id != "" {
-			bx.ids.add(bx.ids.hash(it.key), it.seq)
+			bx.ids.add(bx.ids.hash(it.key), commit)
 		}
 		if !it.gone {
 			bx.open.put(it.seq)
-			bx.count++
 		}
 	}
 	for i := range sd.touched {
 		if it := &sd.touched[i]; it.gone { // after the others: an empty page goes
 			bx.open.drop(it.seq)
-			bx.count--
 		}
 	}
-	bx.last = sd.last
+	bx.last, bx.count = sd.last, sd.count()
 	bx.done += sd.done
+}
+
+// given tells which number an id got in a commit, 0 for none, and when.
+func (bx *box) given(c *conn, commit int64, k idKey) (seq store.Seq, at int64, err error) {
+	var bad error
+	_, err = c.one(bx.text.ids, []any{commit}, func(r row) {
+		at = r.int(0)
+		bad = readIDs(r.bytes(1), func(n store.Seq, other idKey) {
+			if other == k {
+				seq = n
+			}
+		})
+	})
+	return seq, at, errors.Join(err, bad)
 }

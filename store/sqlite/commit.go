@@ -52,7 +52,8 @@ func (s *Store) Commit(ctx context.Context, ops []store.Op) error {
 // applyLocked applies and writes the ops of a group.
 func (s *Store) applyLocked(ops []store.Op, now int64) error {
 	g := &s.group
-	g.begin(s.w, &s.boxes, now, s.cfg.Window.Milliseconds())
+	g.begin(s.w, &s.boxes, s.last+1, now)
+	g.expired = now - s.cfg.Window.Milliseconds()
 	for _, op := range ops {
 		store.Fail(op, g.apply(op))
 		if g.err != nil {
@@ -73,8 +74,11 @@ func (s *Store) takeLocked() {
 	g := &s.group
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if g.named() {
+		s.last = g.commit
+	}
 	for b := range g.sides {
-		s.boxes[b].take(&g.sides[b])
+		s.boxes[b].take(&g.sides[b], g.commit)
 	}
 	for i := range g.letters {
 		if l := &g.letters[i]; !l.left {
@@ -83,9 +87,6 @@ func (s *Store) takeLocked() {
 	}
 	for _, x := range g.exhumed {
 		s.boxes[x.box].dead--
-	}
-	if g.ends.n > 0 {
-		s.lastEnds++
 	}
 	s.written += 8 + int64(len(g.arena))/pageSize*5/4
 }
@@ -141,8 +142,8 @@ func (s *Store) beginLocked(ctx context.Context) error {
 // fence, leaves the connection as good as it was.
 func (s *Store) rollbackLocked(why error) {
 	_, err := s.w.exec("ROLLBACK")
-	s.broken = err != nil || code(why) != 0 || errors.Is(why, errChanged) ||
-		errors.Is(why, ErrDamaged)
+	s.changed = errors.Is(why, errChanged)
+	s.broken = err != nil || code(why) != 0 || s.changed || errors.Is(why, ErrDamaged)
 }
 
 // reconnect opens the writing connection anew, and reads the file again unless it
@@ -156,39 +157,12 @@ func (s *Store) reconnect(ctx context.Context) error {
 		return err
 	}
 	s.w = w
-	same, err := s.sameLocked()
-	if err != nil {
+	// A commit that failed on its way to the disk may be there all the same.
+	if err := s.load(ctx); err != nil {
 		return err
 	}
-	if same {
-		for b := range s.boxes {
-			s.boxes[b].forget(w)
-		}
-	} else if err := s.load(ctx); err != nil {
-		return err
-	}
-	s.broken = false
+	s.broken, s.changed = false, false
 	return nil
-}
-
-// sameLocked tells whether the file holds exactly the commits that it is known to
-// hold: a commit that failed on its way to the disk may be there all the same.
-func (s *Store) sameLocked() (bool, error) {
-	ends, err := s.w.number(lastEnds)
-	if err != nil || ends != s.lastEnds {
-		return false, err
-	}
-	for b := range s.boxes {
-		bx := &s.boxes[b]
-		last, err := s.w.number(bx.text.lastLog)
-		if err != nil || store.Seq(last) != bx.last {
-			return false, err
-		}
-		if count, err := s.w.number(bx.text.count); err != nil || count != bx.count {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // clockLocked is the time in ms, which does not go back: what was taken in a

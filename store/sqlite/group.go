@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,6 +15,7 @@ import (
 type group struct {
 	w       *conn
 	boxes   *[2]box
+	commit  int64 // its number
 	now     int64 // in ms
 	expired int64 // ids given at or before this time are forgotten, unless their item is there
 	sides   [2]side
@@ -27,6 +27,7 @@ type group struct {
 
 	// scratch:
 	seqs  []store.Seq
+	found []int64
 	args  []any
 	arena []byte
 }
@@ -34,6 +35,7 @@ type group struct {
 // side is what a group does to the inbox or the outbox.
 type side struct {
 	base, last store.Seq // the highest number before the group, and so far
+	items      int64     // before the group
 	fresh      []item    // those with the numbers from base+1 on
 	touched    []item    // others that were looked up
 	place      map[store.Seq]int
@@ -72,8 +74,9 @@ type exhumed struct {
 	seq store.Seq
 }
 
-func (g *group) begin(w *conn, boxes *[2]box, now, window int64) {
-	g.w, g.boxes, g.now, g.expired, g.err = w, boxes, now, now-window, nil
+// begin makes the group ready for a commit with this number, at this time.
+func (g *group) begin(w *conn, boxes *[2]box, commit, now int64) {
+	g.w, g.boxes, g.commit, g.now, g.err = w, boxes, commit, now, nil
 	for i := range g.sides {
 		sd := &g.sides[i]
 		clear(sd.fresh)
@@ -81,7 +84,7 @@ func (g *group) begin(w *conn, boxes *[2]box, now, window int64) {
 		clear(sd.place)
 		clear(sd.ids)
 		*sd = side{
-			base: boxes[i].last, last: boxes[i].last,
+			base: boxes[i].last, last: boxes[i].last, items: boxes[i].count,
 			fresh: sd.fresh[:0], touched: sd.touched[:0], place: sd.place, ids: sd.ids, log: sd.log,
 		}
 		sd.log.reset()
@@ -92,6 +95,13 @@ func (g *group) begin(w *conn, boxes *[2]box, now, window int64) {
 	clear(g.letters)
 	g.letters, g.exhumed = g.letters[:0], g.exhumed[:0]
 	g.ends.reset()
+}
+
+// named tells whether the group gave a number or ended an item, and so has a row of
+// its own.
+func (g *group) named() bool {
+	in, out := &g.sides[store.BoxInbox], &g.sides[store.BoxOutbox]
+	return in.last > in.base || out.last > out.base || g.ends.n > 0
 }
 
 // fail notes a failure of the file.
@@ -142,39 +152,43 @@ func (g *group) put(b store.Box, it item) store.Seq {
 	return it.seq
 }
 
+// count is how many items are there at this point of the group.
+func (sd *side) count() int64 {
+	n := sd.items
+	for i := range sd.fresh {
+		if !sd.fresh[i].gone {
+			n++
+		}
+	}
+	for i := range sd.touched {
+		if sd.touched[i].gone {
+			n--
+		}
+	}
+	return n
+}
+
 // known gives the number that an id got last, 0 if it is not remembered.
 func (g *group) known(b store.Box, k idKey) (known store.Seq) {
 	if k.id == "" {
 		return 0
 	}
-	sd, bx := &g.sides[b], &g.boxes[b]
-	if seq, ok := sd.ids[k]; ok {
+	bx := &g.boxes[b]
+	if seq, ok := g.sides[b].ids[k]; ok {
 		return seq
 	}
-	g.seqs = bx.ids.candidates(bx.ids.hash(k), sd.base, g.seqs[:0])
-	for _, seq := range g.seqs {
-		at, found, err := bx.logged(g.w, seq, k)
+	g.found = bx.ids.candidates(bx.ids.hash(k), g.commit-1, g.found[:0])
+	for _, commit := range g.found {
+		seq, at, err := bx.given(g.w, commit, k)
 		if err != nil {
 			g.fail(err)
 			return 0
 		}
-		if found && (at > g.expired || g.find(b, seq) != nil) {
-			known = max(known, seq)
+		if seq > known && (at > g.expired || g.find(b, seq) != nil) {
+			known = seq
 		}
 	}
 	return known
-}
-
-// logged tells whether an id got a number, and when.
-func (bx *box) logged(c *conn, seq store.Seq, k idKey) (at int64, found bool, err error) {
-	var bad error
-	_, err = c.one(bx.text.log, []any{int64(seq)}, func(r row) {
-		at = r.int(0)
-		bad = readIDs(r.bytes(1), func(n store.Seq, other idKey) {
-			found = found || n == seq && other == k
-		})
-	})
-	return at, found, errors.Join(err, bad)
 }
 
 // isDead tells whether an item is a dead letter at this point of the group.

@@ -4,20 +4,19 @@ import (
 	"hash/maphash"
 
 	"github.com/penstock-io/penstock/message"
-	"github.com/penstock-io/penstock/store"
 )
 
 const (
 	indexParts = 256
 	tagBits    = 24
-	seqBits    = 64 - tagBits
-	seqMask    = 1<<seqBits - 1
+	commitBits = 64 - tagBits
+	commitMask = 1<<commitBits - 1
 )
 
-// index finds the numbers that ids were given, in about 14 bytes an id. It holds
-// 32 bits of a hash and the low bits of the number, so it gives candidates: the
-// log tells whether one of them is the id. The hash is seeded anew in each
-// process, so nobody can choose ids that collide.
+// index finds the commits in which ids were given numbers, in about 14 bytes an id.
+// It holds 32 bits of a hash and the low bits of the commit's number, so it gives
+// candidates: the commit's row tells whether it has the id. The hash is seeded anew
+// in each process, so nobody can choose ids that collide.
 //
 // It is cut in parts that grow on their own, so that no growth takes long. It is
 // not safe for concurrent use.
@@ -27,8 +26,8 @@ type index struct {
 	len   int
 }
 
-// indexPart is a hash table with open addressing. A slot is a tag above the low
-// bits of a number; 0 is free, which numbers from 1 leave it to be.
+// indexPart is a hash table with open addressing. A slot is a tag, which is not 0,
+// above the low bits of a commit's number; a free one is 0.
 type indexPart struct {
 	slots []uint64 // as many as a power of two
 	len   int
@@ -44,58 +43,66 @@ func newIndex() index { return index{seed: maphash.MakeSeed()} }
 
 func (x *index) hash(k idKey) uint64 { return maphash.Comparable(x.seed, k) }
 
-func (x *index) part(hash uint64) (*indexPart, uint64) {
-	return &x.parts[hash>>56], hash >> 32 & (1<<tagBits - 1)
+// part gives the part for a hash, and what a slot for it has at its top.
+func (x *index) part(hash uint64) (p *indexPart, tag uint64) {
+	return &x.parts[hash>>56], max(1, hash>>32&(1<<tagBits-1)) << commitBits
 }
 
-// add notes that an id got a number.
-func (x *index) add(hash uint64, seq store.Seq) {
+// add notes that an id got a number in a commit.
+func (x *index) add(hash uint64, commit int64) {
 	p, tag := x.part(hash)
 	if p.len >= len(p.slots)/4*3 {
-		p.grow()
+		p.resize(max(8, 2*len(p.slots)))
 	}
-	p.insert(tag<<seqBits | uint64(seq)&seqMask)
+	p.insert(tag | uint64(commit)&commitMask)
 	x.len++
 }
 
-// candidates appends the numbers that an id may have got, the highest possible
-// ones that are not above last.
-func (x *index) candidates(hash uint64, last store.Seq, to []store.Seq) []store.Seq {
+// candidates appends the commits in which an id may have got a number: the highest
+// ones that it can be, none above last.
+func (x *index) candidates(hash uint64, last int64, to []int64) []int64 {
 	p, tag := x.part(hash)
 	if len(p.slots) == 0 {
 		return to
 	}
-	mask := uint64(len(p.slots) - 1)
-	for i := tag & mask; p.slots[i] != 0; i = (i + 1) & mask {
-		if p.slots[i]>>seqBits == tag {
-			low := store.Seq(p.slots[i] & seqMask)
-			to = append(to, last-(last-low)&seqMask)
+	for i := p.home(tag); p.slots[i] != 0; i = p.next(i) {
+		if p.slots[i]&^commitMask == tag {
+			low := int64(p.slots[i] & commitMask)
+			to = append(to, last-(last-low)&commitMask)
 		}
 	}
 	return to
 }
 
-// remove forgets that an id got a number.
-func (x *index) remove(hash uint64, seq store.Seq) {
+// remove forgets that an id got a number in a commit.
+func (x *index) remove(hash uint64, commit int64) {
 	p, tag := x.part(hash)
-	if p.remove(tag<<seqBits | uint64(seq)&seqMask) {
-		x.len--
+	if len(p.slots) == 0 || !p.remove(tag|uint64(commit)&commitMask) {
+		return
+	}
+	x.len--
+	if len(p.slots) > 64 && p.len < len(p.slots)/8 {
+		p.resize(len(p.slots) / 4)
 	}
 }
 
+// home is where the search for a slot begins.
+func (p *indexPart) home(slot uint64) uint64 { return slot >> commitBits & (uint64(len(p.slots)) - 1) }
+
+func (p *indexPart) next(i uint64) uint64 { return (i + 1) & (uint64(len(p.slots)) - 1) }
+
 func (p *indexPart) insert(slot uint64) {
-	mask := uint64(len(p.slots) - 1)
-	i := slot >> seqBits & mask
+	i := p.home(slot)
 	for p.slots[i] != 0 {
-		i = (i + 1) & mask
+		i = p.next(i)
 	}
 	p.slots[i] = slot
 	p.len++
 }
 
-func (p *indexPart) grow() {
+func (p *indexPart) resize(size int) {
 	old := p.slots
-	p.slots, p.len = make([]uint64, max(8, 2*len(old))), 0
+	p.slots, p.len = make([]uint64, size), 0
 	for _, slot := range old {
 		if slot != 0 {
 			p.insert(slot)
@@ -103,42 +110,24 @@ func (p *indexPart) grow() {
 	}
 }
 
-// remove takes a slot out and moves later ones of its run back, so that no probe
-// stops too early.
+// remove takes a slot out and moves later ones of its run back, so that no search
+// ends too early.
 func (p *indexPart) remove(slot uint64) bool {
-	if len(p.slots) == 0 {
-		return false
-	}
-	mask := uint64(len(p.slots) - 1)
-	i := slot >> seqBits & mask
+	i := p.home(slot)
 	for p.slots[i] != slot {
 		if p.slots[i] == 0 {
 			return false
 		}
-		i = (i + 1) & mask
+		i = p.next(i)
 	}
-	for j := (i + 1) & mask; p.slots[j] != 0; j = (j + 1) & mask {
-		home := p.slots[j] >> seqBits & mask
-		if (j-home)&mask >= (j-i)&mask {
+	mask := uint64(len(p.slots)) - 1
+	for j := p.next(i); p.slots[j] != 0; j = p.next(j) {
+		if (j-p.home(p.slots[j]))&mask >= (j-i)&mask { // its search passes i
 			p.slots[i] = p.slots[j]
 			i = j
 		}
 	}
 	p.slots[i] = 0
 	p.len--
-	p.shrink()
 	return true
-}
-
-// shrink gives memory back when most slots are free.
-func (p *indexPart) shrink() {
-	if len(p.slots) > 64 && p.len < len(p.slots)/8 {
-		old := p.slots
-		p.slots, p.len = make([]uint64, len(old)/4), 0
-		for _, slot := range old {
-			if slot != 0 {
-				p.insert(slot)
-			}
-		}
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/penstock-io/penstock/store"
 )
 
 const (
@@ -120,15 +118,11 @@ func (c *conn) checkpoint(mode string) (pages int64, err error) {
 
 // round does steps of retention until nothing is left to do.
 func (s *Store) round(ctx context.Context) error {
-	var steps []func(now int64) (more bool, err error)
-	for b := range s.boxes {
-		cursor := int64(0)
-		steps = append(steps, func(now int64) (bool, error) {
-			return s.trimIDs(store.Box(b), now, &cursor)
-		})
-	}
-	steps = append(steps, s.trimEnds, s.trimDead)
-	for _, step := range steps {
+	cursor := int64(0)
+	for _, step := range []func(now int64) (more bool, err error){
+		func(now int64) (bool, error) { return s.trimCommits(now, &cursor) },
+		s.trimDead,
+	} {
 		for more := true; more; {
 			var err error
 			if more, err = s.upkeep(ctx, step); err != nil {

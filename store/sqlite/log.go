@@ -7,22 +7,26 @@ import (
 	"github.com/penstock-io/penstock/store"
 )
 
-// logVersion is the first byte of what the log tables hold.
+// logVersion is the first byte of what a commit's row tells of ids and ends, unless
+// that is empty.
 const logVersion = 1
 
-// idLog collects the ids that a commit gave numbers, for one row of a log. Rows
-// come in the order of numbers, so writing one touches the end of the table only,
-// where a table ordered by ids would have each of them touch a page of its own.
+// idLog collects the ids that a commit gave numbers, for its row. Rows come in the
+// order of commits, so writing one touches the end of the table only, where a
+// table ordered by ids would have each of them touch a page of its own.
 type idLog struct {
 	codec
 	last message.InstallationID
 	n    int
 }
 
-func (l *idLog) reset() { *l = idLog{codec: codec{b: append(l.b[:0], logVersion)}} }
+func (l *idLog) reset() { *l = idLog{codec: codec{b: l.b[:0]}} }
 
 // add notes an id. An installation that is the same as before is left out.
 func (l *idLog) add(seq store.Seq, k idKey) {
+	if l.n == 0 {
+		l.b = append(l.b, logVersion)
+	}
 	in := k.in
 	again := l.n > 0 && in == l.last
 	l.bool(&again)
@@ -59,7 +63,10 @@ func readIDs(row []byte, each func(store.Seq, idKey)) error {
 }
 
 func openLog(row []byte) (codec, error) {
-	if len(row) == 0 || row[0] != logVersion {
+	if len(row) == 0 {
+		return codec{}, nil
+	}
+	if row[0] != logVersion {
 		return codec{}, fmt.Errorf("%w: log in an unknown form", ErrDamaged)
 	}
 	return codec{reading: true, text: string(row[1:])}, nil
@@ -95,16 +102,19 @@ func (e *end) code(c *codec) {
 	}
 }
 
-// endLog collects how items ended in a commit, for one row.
+// endLog collects how items ended in a commit, for its row.
 type endLog struct {
 	codec
 	low, high [2]store.Seq // by box, 0 for none
 	n         int
 }
 
-func (l *endLog) reset() { *l = endLog{codec: codec{b: append(l.b[:0], logVersion)}} }
+func (l *endLog) reset() { *l = endLog{codec: codec{b: l.b[:0]}} }
 
 func (l *endLog) add(e end) {
+	if l.n == 0 {
+		l.b = append(l.b, logVersion)
+	}
 	e.code(&l.codec)
 	if l.n++; l.low[e.box] == 0 || e.seq < l.low[e.box] {
 		l.low[e.box] = e.seq

@@ -37,6 +37,7 @@ type Store struct {
 	w       *conn
 	group   group
 	broken  bool  // w is to be opened again
+	changed bool  // by another program, so nothing in memory may be right
 	lastAt  int64 // the time of the last commit, in ms
 	closed  bool
 	trim    trimmed // what the step of upkeep under way takes out
@@ -44,9 +45,9 @@ type Store struct {
 
 	mu sync.RWMutex // held shortly, after write where both are
 	// guarded by mu; changed by holders of write only:
-	boxes    [2]box
-	lastEnds int64
-	stats    Stats
+	boxes [2]box
+	last  int64 // number of the last commit
+	stats Stats
 
 	reading sync.RWMutex // held for reading through a whole read
 	// guarded by reading:
@@ -194,24 +195,6 @@ func (s *Store) adopt(ctx context.Context) error {
 			return err
 		}
 		s.files = append(s.files, file{path, info})
-	}
-	return nil
-}
-
-// load reads what is kept in memory.
-func (s *Store) load(ctx context.Context) (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lastEnds, err = s.w.number(lastEnds); err != nil {
-		return err
-	}
-	if s.lastAt, err = s.w.number(lastTime); err != nil {
-		return err
-	}
-	for b := range s.boxes {
-		if err := s.boxes[b].read(ctx, s.w, store.Box(b)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

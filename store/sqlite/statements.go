@@ -22,19 +22,13 @@ type texts struct {
 	changed       string // what Again and Postpone change
 	numbers       string // those of a page
 	item          string // what a dead letter needs
-	insertLog     string
-	log           string // the row that holds a number
-	logs          string // all rows
-	oldLogs       string // rows for upkeep
-	trimLog       string
-	dropLog       string
-	lastLog       string
+	ids           string // those that a commit gave numbers
 	count         string
 
 	heads, load, show, ended string // for readers
 }
 
-// Statements of the dead letters and the ends.
+// Statements of the dead letters and the commits.
 const (
 	insertDead = `INSERT INTO dead (box, seq, inst, conv, at, attempts, reason, body)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
@@ -51,15 +45,16 @@ const (
 		FROM dead`
 	deadState = `SELECT attempts, at, reason FROM dead WHERE box = ?1 AND seq = ?2`
 
-	insertEnds = `INSERT INTO ends (at, in_low, in_high, out_low, out_high, items)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
-	lastEnds = `SELECT max(n) FROM ends`
-	lastTime = `SELECT max(
-		coalesce((SELECT at FROM in_log ORDER BY last DESC LIMIT 1), 0),
-		coalesce((SELECT at FROM out_log ORDER BY last DESC LIMIT 1), 0),
-		coalesce((SELECT at FROM ends ORDER BY n DESC LIMIT 1), 0))`
-	dropEnds = `DELETE FROM ends WHERE n IN (SELECT n FROM ends ORDER BY n LIMIT ?2)
-		AND at < ?1 AND n < (SELECT max(n) FROM ends)`
+	insertCommit = `INSERT INTO commits (n, at, in_last, out_last, in_count, out_count,
+		in_low, in_high, out_low, out_high, in_ids, out_ids, ends)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`
+	lastCommit = `SELECT n, at, in_last, out_last, in_count, out_count FROM commits
+		ORDER BY n DESC LIMIT 1`
+	allCommits = `SELECT n, in_ids, out_ids FROM commits ORDER BY n`
+	oldCommits = `SELECT n, at, in_ids, out_ids, ends FROM commits
+		WHERE n > ?1 AND n < (SELECT max(n) FROM commits) ORDER BY n LIMIT ?2`
+	trimCommit = `UPDATE commits SET in_ids = ?2, out_ids = ?3, ends = ?4 WHERE n = ?1`
+	dropCommit = `DELETE FROM commits WHERE n = ?1`
 
 	setRunning = `UPDATE meta SET v = ?1 WHERE k = 'running'`
 	getRunning = `SELECT v FROM meta WHERE k = 'running'`
@@ -78,7 +73,7 @@ func textsOf(b store.Box) *texts {
 	if b == store.BoxOutbox {
 		side = "out"
 	}
-	r := strings.NewReplacer("{items}", side+"box", "{body}", side+"_body", "{log}", side+"_log", "{side}", side)
+	r := strings.NewReplacer("{items}", side+"box", "{body}", side+"_body", "{side}", side)
 	t := &texts{
 		insertChanged: `INSERT INTO {items} (added, seq, inst, conv, state, attempts, at, reason)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
@@ -87,23 +82,16 @@ func textsOf(b store.Box) *texts {
 		attempted:  `UPDATE {items} SET state = ?2, attempts = ?3 WHERE seq = ?1`,
 		changed: `UPDATE {items} SET state = ?2, attempts = ?3, at = ?4, reason = ?5
 			WHERE seq = ?1`,
-		numbers:   `SELECT seq FROM {items} WHERE seq BETWEEN ?1 AND ?2`,
-		item:      `SELECT inst, conv, body FROM {items} JOIN {body} USING (seq) WHERE seq = ?1`,
-		insertLog: `INSERT INTO {log} (last, at, ids) VALUES (?1, ?2, ?3)`,
-		log:       `SELECT at, ids FROM {log} WHERE last >= ?1 ORDER BY last LIMIT 1`,
-		logs:      `SELECT last, ids FROM {log} ORDER BY last`,
-		oldLogs: `SELECT last, at, ids FROM {log} WHERE last > ?1 AND last < (
-			SELECT max(last) FROM {log}) ORDER BY last LIMIT ?2`,
-		trimLog: `UPDATE {log} SET ids = ?2 WHERE last = ?1`,
-		dropLog: `DELETE FROM {log} WHERE last = ?1`,
-		lastLog: `SELECT max(last) FROM {log}`,
+		numbers: `SELECT seq FROM {items} WHERE seq BETWEEN ?1 AND ?2`,
+		item:    `SELECT inst, conv, body FROM {items} JOIN {body} USING (seq) WHERE seq = ?1`,
+		ids:     `SELECT at, {side}_ids FROM commits WHERE n = ?1`,
 		count:   `SELECT count(*) FROM {items}`,
 		heads:   `SELECT seq, inst, conv FROM {items} WHERE seq > ?1 ORDER BY seq LIMIT ?2`,
 		load: `SELECT state, attempts, at, body FROM {items} JOIN {body} USING (seq)
 			WHERE seq = ?1`,
 		show: `SELECT seq, inst, conv, state, attempts, added, at, coalesce(reason, ''), body
 			FROM {items} CROSS JOIN {body} USING (seq)`, // filters come before bodies
-		ended: `SELECT at, items FROM ends WHERE {side}_low <= ?1 AND {side}_high >= ?1
+		ended: `SELECT at, ends FROM commits WHERE {side}_low <= ?1 AND {side}_high >= ?1
 			ORDER BY n DESC`,
 	}
 	for i, n := range batchRows {
@@ -134,7 +122,7 @@ func rowsOf(n int, row func(int) string) string {
 func (t *texts) all() []*string {
 	all := []*string{
 		&t.insertChanged, &t.remove, &t.removeBody, &t.attempted, &t.changed, &t.numbers, &t.item,
-		&t.insertLog, &t.log, &t.logs, &t.oldLogs, &t.trimLog, &t.dropLog, &t.lastLog, &t.count,
+		&t.ids, &t.count,
 		&t.heads, &t.load, &t.show, &t.ended,
 	}
 	for i := range batchRows {
@@ -146,8 +134,8 @@ func (t *texts) all() []*string {
 // allStatements gives every statement of the program that needs the schema.
 func allStatements() []string {
 	all := []string{
-		insertDead, removeDead, hasDead, getDead, countDead, oldDead, insertEnds, lastEnds, dropEnds,
-		setRunning, getRunning, getLease, setLease, lastTime,
+		insertDead, removeDead, hasDead, getDead, countDead, oldDead, insertCommit,
+		lastCommit, allCommits, oldCommits, trimCommit, dropCommit, setRunning, getRunning, getLease, setLease,
 		deadLetters, showDead, deadState,
 	}
 	for _, b := range []store.Box{store.BoxInbox, store.BoxOutbox} {

@@ -13,16 +13,16 @@ type trimmed struct {
 }
 
 type trimmedID struct {
-	box store.Box
-	key idKey
-	seq store.Seq
+	box    store.Box
+	key    idKey
+	commit int64
 }
 
 // apply is called with Store.mu held for writing.
 func (t *trimmed) apply(s *Store) {
 	for _, id := range t.ids {
 		x := &s.boxes[id.box].ids
-		x.remove(x.hash(id.key), id.seq)
+		x.remove(x.hash(id.key), id.commit)
 	}
 	for b, n := range t.dead {
 		s.boxes[b].dead -= n
@@ -32,88 +32,103 @@ func (t *trimmed) apply(s *Store) {
 	s.stats.ForgottenIDs += t.forgotten
 }
 
-// trimIDs goes on from the cursor through a log and drops ids whose time is over.
-// One whose item is still there stays, and its row with it. The last row stays
-// too, since it holds the highest number that was given.
-func (s *Store) trimIDs(b store.Box, now int64, cursor *int64) (more bool, err error) {
-	type logRow struct {
-		last, at int64
-		ids      []byte
-	}
-	var rows []logRow
+// oldCommit is the row of a commit.
+type oldCommit struct {
+	n, at int64
+	ids   [2][]byte
+	ends  []byte
+}
+
+// trimCommits goes on from the cursor through the commits and drops what their rows
+// keep for too long. The last row stays, since it holds the highest numbers.
+func (s *Store) trimCommits(now int64, cursor *int64) (more bool, err error) {
+	var rows []oldCommit
 	size := 0
-	err = s.w.query(s.boxes[b].text.oldLogs, []any{*cursor, int64(stepRows)}, func(r row) error {
+	err = s.w.query(oldCommits, []any{*cursor, int64(stepRows)}, func(r row) error {
 		if size <= stepIDs*idSize {
-			rows = append(rows, logRow{r.int(0), r.int(1), r.bytes(2)})
-			size += len(r.bytes(2))
+			c := oldCommit{r.int(0), r.int(1), [2][]byte{r.bytes(2), r.bytes(3)}, r.bytes(4)}
+			rows = append(rows, c)
+			size += len(c.ids[0]) + len(c.ids[1])
 		}
 		return nil
 	})
 	if err != nil {
 		return false, err
 	}
-	keep := max(s.cfg.Window, s.cfg.HistoryFor).Milliseconds()
 	for _, r := range rows {
 		over := s.boxes[0].ids.len + s.boxes[1].ids.len - len(s.trim.ids) - s.cfg.MaxIDs
-		expired := now-r.at >= keep
-		if !expired && over <= 0 {
-			return false, nil
+		idsOld := now-r.at >= max(s.cfg.Window, s.cfg.HistoryFor).Milliseconds()
+		endsOld := now-r.at >= s.cfg.HistoryFor.Milliseconds()
+		if !idsOld && !endsOld && over <= 0 {
+			return false, nil // nor is a later one
 		}
-		if err := s.trimRow(b, r.last, r.ids, expired); err != nil {
+		before := len(s.trim.ids)
+		if err := s.trimRow(r, idsOld || over > 0, endsOld); err != nil {
 			return false, err
 		}
-		*cursor = r.last
+		if !idsOld {
+			s.trim.forgotten += uint64(len(s.trim.ids) - before)
+		}
+		*cursor = r.n
 	}
 	if len(rows) == 0 {
-		s.boxes[b].open.sweep()
+		for b := range s.boxes {
+			s.boxes[b].open.sweep()
+		}
 	}
 	return len(rows) > 0, nil
 }
 
-// idSize is about what an id takes in a log.
+// idSize is about what an id takes in a row.
 const idSize = 40
 
-// trimRow drops the ids of a row whose items are not there.
-func (s *Store) trimRow(b store.Box, last int64, ids []byte, expired bool) error {
-	bx := &s.boxes[b]
-	var kept idLog
-	kept.reset()
-	var bad error
+// trimRow drops the ids of a row whose items are not there, or the ends, or both.
+// The row goes with the last of them.
+func (s *Store) trimRow(r oldCommit, ids, ends bool) error {
 	before := len(s.trim.ids)
+	if ids {
+		for b := range r.ids {
+			kept, err := s.trimIDs(store.Box(b), r.n, r.ids[b])
+			if err != nil {
+				return err
+			}
+			r.ids[b] = kept
+		}
+	}
+	changed := len(s.trim.ids) > before
+	if ends && len(r.ends) > 0 {
+		r.ends, changed = nil, true
+		s.trim.rows++
+	}
+	var err error
+	switch {
+	case len(r.ids[0])+len(r.ids[1])+len(r.ends) == 0:
+		_, err = s.w.exec(dropCommit, r.n)
+	case changed:
+		_, err = s.w.exec(trimCommit, r.n, blob(r.ids[0]), blob(r.ids[1]), blob(r.ends))
+	}
+	return err
+}
+
+// trimIDs gives what is kept of a row's ids.
+func (s *Store) trimIDs(b store.Box, commit int64, ids []byte) ([]byte, error) {
+	var kept idLog
+	var bad error
 	err := readIDs(ids, func(seq store.Seq, k idKey) {
-		has, err := bx.open.has(seq)
+		has, err := s.boxes[b].open.has(seq)
 		switch {
 		case err != nil:
 			bad = err
 		case has:
 			kept.add(seq, k)
 		default:
-			s.trim.ids = append(s.trim.ids, trimmedID{b, k, seq})
+			s.trim.ids = append(s.trim.ids, trimmedID{b, k, commit})
 		}
 	})
-	switch {
-	case err != nil:
-		return err
-	case bad != nil:
-		return bad
-	case !expired:
-		s.trim.forgotten += uint64(len(s.trim.ids) - before)
+	if err == nil {
+		err = bad
 	}
-	switch {
-	case kept.n == 0:
-		_, err = s.w.exec(bx.text.dropLog, last)
-	case len(s.trim.ids) > before:
-		_, err = s.w.exec(bx.text.trimLog, last, kept.b)
-	}
-	return err
-}
-
-// trimEnds drops the oldest ends whose time is over, but never the last row, by
-// which a commit is recognised.
-func (s *Store) trimEnds(now int64) (more bool, err error) {
-	n, err := s.w.exec(dropEnds, now-s.cfg.HistoryFor.Milliseconds(), int64(stepRows))
-	s.trim.rows += uint64(n)
-	return n > 0, err
+	return kept.b, err
 }
 
 // trimDead drops the oldest dead letters whose time is over.

@@ -12,14 +12,14 @@ func (g *group) write() error {
 	g.arena = g.arena[:0]
 	for b := range g.sides {
 		for _, step := range []func(store.Box) error{
-			g.writeGone, g.writeChanged, g.writeFresh, g.writeLog,
+			g.writeGone, g.writeChanged, g.writeFresh,
 		} {
 			if err := step(store.Box(b)); err != nil {
 				return err
 			}
 		}
 	}
-	return g.writeEnded()
+	return g.writeDead()
 }
 
 // writeGone removes what was there before and is not any more. Numbers without
@@ -176,16 +176,7 @@ func (g *group) bodyOf(it *item) []byte {
 	return g.arena[from:]
 }
 
-func (g *group) writeLog(b store.Box) error {
-	sd := &g.sides[b]
-	if sd.last == sd.base {
-		return nil
-	}
-	_, err := g.w.exec(g.boxes[b].text.insertLog, int64(sd.last), g.now, sd.log.b)
-	return err
-}
-
-func (g *group) writeEnded() error {
+func (g *group) writeDead() error {
 	for _, x := range g.exhumed {
 		if _, err := g.w.exec(removeDead, int64(x.box), int64(x.seq)); err != nil {
 			return err
@@ -202,12 +193,28 @@ func (g *group) writeEnded() error {
 			return err
 		}
 	}
-	if g.ends.n == 0 {
+	return g.writeCommit()
+}
+
+// writeCommit notes what the next start of the program, a copy of a message or an
+// operator may ask for.
+func (g *group) writeCommit() error {
+	if !g.named() {
 		return nil
 	}
-	e := &g.ends
-	_, err := g.w.exec(insertEnds, g.now, int64(e.low[store.BoxInbox]),
-		int64(e.high[store.BoxInbox]), int64(e.low[store.BoxOutbox]),
-		int64(e.high[store.BoxOutbox]), e.b)
+	in, out, e := &g.sides[store.BoxInbox], &g.sides[store.BoxOutbox], &g.ends
+	_, err := g.w.exec(insertCommit, g.commit, g.now, int64(in.last), int64(out.last),
+		in.count(), out.count(),
+		int64(e.low[store.BoxInbox]), int64(e.high[store.BoxInbox]),
+		int64(e.low[store.BoxOutbox]), int64(e.high[store.BoxOutbox]),
+		blob(in.log.b), blob(out.log.b), blob(e.b))
 	return err
+}
+
+// blob is never null.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }

@@ -1,7 +1,5 @@
 DROP TABLE dead;
-DROP TABLE ends;
-DROP TABLE out_log;
-DROP TABLE in_log;
+DROP TABLE commits;
 DROP TABLE out_body;
 DROP TABLE outbox;
 DROP TABLE in_body;

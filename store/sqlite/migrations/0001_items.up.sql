@@ -15,15 +15,16 @@ CREATE TABLE outbox (
   at INTEGER NOT NULL DEFAULT 0, reason TEXT) STRICT;
 CREATE TABLE out_body (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 
--- A row for each commit that gave numbers; last is the highest of them.
-CREATE TABLE in_log (last INTEGER PRIMARY KEY, at INTEGER NOT NULL, ids BLOB NOT NULL) STRICT;
-CREATE TABLE out_log (last INTEGER PRIMARY KEY, at INTEGER NOT NULL, ids BLOB NOT NULL) STRICT;
-
--- A row for each commit that ended items, with the range of their numbers.
-CREATE TABLE ends (
+-- A row for each commit that gave numbers or ended items: the highest numbers and
+-- how many items were there after it, the ids that it gave numbers, and the items
+-- that it ended with the ranges of their numbers, 0 for none.
+CREATE TABLE commits (
   n INTEGER PRIMARY KEY, at INTEGER NOT NULL,
+  in_last INTEGER NOT NULL, out_last INTEGER NOT NULL,
+  in_count INTEGER NOT NULL, out_count INTEGER NOT NULL,
   in_low INTEGER NOT NULL, in_high INTEGER NOT NULL,
-  out_low INTEGER NOT NULL, out_high INTEGER NOT NULL, items BLOB NOT NULL) STRICT;
+  out_low INTEGER NOT NULL, out_high INTEGER NOT NULL,
+  in_ids BLOB NOT NULL, out_ids BLOB NOT NULL, ends BLOB NOT NULL) STRICT;
 
 -- n is the order of burial; box is 0 for the inbox and 1 for the outbox.
 CREATE TABLE dead (
