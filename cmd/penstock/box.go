@@ -66,7 +66,14 @@ func (s *sides) flags(cmd *cobra.Command, boxes []string) {
 	}
 	cmd.Flags().BoolVar(&s.in, "in", false, "only messages that were not handled")
 	cmd.Flags().BoolVar(&s.out, "out", false, "only replies that were not sent")
-	cmd.MarkFlagsMutuallyExclusive("in", "out")
+}
+
+// check refuses both of them.
+func (s *sides) check(d *desk) error {
+	if s.in && s.out {
+		return d.usage("give --in or --out, not both")
+	}
+	return nil
 }
 
 func (s *sides) of(boxes []string) []string {
@@ -101,6 +108,9 @@ func listCommand(name string, boxes []string) *cobra.Command {
 		if f.limit < 0 {
 			return d.usage("--limit must not be negative")
 		}
+		if err := s.check(d); err != nil {
+			return err
+		}
 		f.query.After = store.Seq(f.after)
 		return d.work(func(ctx context.Context, op *app.Operation) error {
 			return d.list(ctx, op, &f, s.of(boxes))
@@ -115,9 +125,7 @@ func (d *desk) list(ctx context.Context, op *app.Operation, f *filter, boxes []s
 	for _, box := range boxes {
 		left := 0
 		if f.limit > 0 {
-			if left = f.limit - shown + 1; left == 1 && shown > 0 {
-				left = 1 // it only tells whether there are more
-			}
+			left = f.limit - shown + 1 // the last one only tells that there are more
 		}
 		err := ops.Walk(ctx, op, f.in(box), left, func(e *ops.Entry) error {
 			if shown++; f.limit > 0 && shown > f.limit {
@@ -168,7 +176,7 @@ and webhooks, with which others could write into the chat, are hidden.
 		if len(args) != 1 {
 			return d.usage("show takes one number")
 		}
-		return nil
+		return s.check(d)
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		seqs, err := d.numbers(args)

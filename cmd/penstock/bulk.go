@@ -71,7 +71,7 @@ func (c *change) check(args []string) error {
 	case c.rate < 0 || c.limit < 0:
 		return c.usage("--rate and --limit must not be negative")
 	}
-	return nil
+	return c.sides.check(c.desk)
 }
 
 // run does the change to all that is meant.
@@ -189,6 +189,9 @@ func (t *tally) each(ctx context.Context, op *app.Operation, refs []ops.Ref) err
 		limit = rate.NewLimiter(rate.Limit(t.rate), 1)
 	}
 	live := !t.json && isTerminal(t.cmd.ErrOrStderr())
+	if live {
+		defer fmt.Fprint(t.cmd.ErrOrStderr(), "\r\x1b[K")
+	}
 	for _, ref := range refs {
 		if err := limit.Wait(ctx); err != nil {
 			return err
@@ -201,9 +204,6 @@ func (t *tally) each(ctx context.Context, op *app.Operation, refs []ops.Ref) err
 			t.shown = time.Now()
 			fmt.Fprintf(t.cmd.ErrOrStderr(), "\r\x1b[K%s %d of %d", t.past, t.done, t.total)
 		}
-	}
-	if live {
-		fmt.Fprint(t.cmd.ErrOrStderr(), "\r\x1b[K")
 	}
 	return nil
 }
@@ -324,9 +324,8 @@ func replayCommand() *cobra.Command {
 matches: pending ones, or with --dead those that were given up. The body of a
 message that is done is not kept, so it cannot be replayed.
 
-A running service handles a pending message at its turn, and puts a dead one at
-the end of its conversation first; the choice of the route is forgotten at a
-restart. On the file of a stopped service the handlers run in this process, one
+A running service handles a pending message at its turn, and a dead one at the end
+of its conversation; the choice of the route is forgotten at a restart. On the file of a stopped service the handlers run in this process, one
 after the other, and their replies are sent after the next start; a message whose
 handler fails stays as it was.
 ` + whereHelp,
