@@ -41,6 +41,11 @@ var rules = []rule{
 		false, "a platform must not learn how messages are kept or handled",
 	},
 	{"internal/config", []string{"internal/config"}, false, "the configuration is data, read by the wiring"},
+	{
+		"internal/ops",
+		[]string{"message", "store", "relay"},
+		false, "an operator's verbs must work for every platform, whoever wires them",
+	},
 	{"internal/wire", nil, false, "the socket writer carries bytes and knows no message"},
 	{"internal/backoff", nil, true, "it is arithmetic"},
 	{"internal/jsonscan", nil, true, "it is a scanner"},
