@@ -27,7 +27,8 @@ type Lease struct {
 // called from any number of goroutines.
 type Leases interface {
 	// Acquire takes the lease of that name for ttl, or takes it again for the
-	// same owner. It fails with ErrHeld, beside which the holder's lease is given.
+	// same owner, which must have a name. It fails with ErrHeld, beside which the
+	// holder's lease is given.
 	Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Lease, error)
 	// Renew makes a lease last for ttl from now, also one that has run out and
 	// that nobody else took. It fails with ErrFenced.

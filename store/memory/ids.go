@@ -108,3 +108,10 @@ func (d *ids) settle(p fingerprint, k known) {
 		d.items[p] = k
 	}
 }
+
+// exhume notes that a dead letter was purged.
+func (d *ids) exhume(p fingerprint, seq store.Seq) {
+	if k, ok := d.items[p]; ok && k.seq == seq {
+		d.items[p] = known{seq: seq}
+	}
+}

@@ -37,7 +37,7 @@ func (s *Store) appendLocked(op *store.Append, now time.Time) error {
 		s.letterLocked(store.Dead{Seq: op.Seq, Message: m, At: now, Reason: op.Bury}, size)
 		return nil
 	}
-	s.inbox.put(op.Seq, inboxItem{message: m})
+	s.inbox.put(op.Seq, inboxItem{message: m, added: s.age(now)})
 	s.bytes += size
 	return nil
 }
@@ -70,7 +70,7 @@ func (s *Store) postponeLocked(op *store.Postpone) error {
 	if item == nil {
 		return store.ErrNotFound
 	}
-	item.attempts, item.at = op.Attempts, op.At
+	item.attempts, item.at, item.reason = op.Attempts, op.At, op.Reason
 	return nil
 }
 

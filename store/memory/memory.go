@@ -31,22 +31,31 @@ type Store struct {
 	buried   store.Seq      // the number of the last burial
 	deadSize int64
 	dropped  uint64
+	leases   map[string]store.Lease // given back ones too, for their fences
 	closed   bool
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Admin
+	store.Leases
+} = (*Store)(nil)
 
 type inboxItem struct {
 	message  *message.Inbound
 	attempts int
+	added    int64 // an age
 	at       time.Time
+	reason   string
 }
 
 type outboxItem struct {
 	reply    *message.Outbound
 	state    store.State
 	attempts int
+	added    int64 // an age
 	at       time.Time
+	reason   string
 }
 
 // letter is a dead letter and where it is to be counted.
@@ -85,6 +94,9 @@ func (s *Store) Commit(ctx context.Context, ops []store.Op) error {
 	if s.closed {
 		return store.ErrClosed
 	}
+	if l, fenced := store.FenceOf(ctx); fenced && !s.ownsLocked(l) {
+		return fmt.Errorf("memory: commit: %w", store.ErrFenced)
+	}
 	now := time.Now()
 	for _, op := range ops {
 		store.Fail(op, s.applyLocked(op, now))
@@ -112,6 +124,10 @@ func (s *Store) applyLocked(op store.Op, now time.Time) error {
 		return s.againLocked(op)
 	case *store.Discard:
 		return s.discardLocked(op, now)
+	case *store.Requeue:
+		return s.requeueLocked(op, now)
+	case *store.Purge:
+		return s.purgeLocked(op)
 	}
 	return fmt.Errorf("%w: %T is not known", store.ErrInvalid, op)
 }
@@ -143,6 +159,6 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.inbox, s.outbox, s.dead = series[inboxItem]{}, series[outboxItem]{}, series[letter]{}
-	s.received, s.replied = ids{}, ids{}
+	s.received, s.replied, s.leases = ids{}, ids{}, nil
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *Store) replyLocked(o *message.Outbound, now time.Time) store.Seq {
 	if o.ID != "" {
 		s.replied.add(print, known{seq: seq}, s.age(now))
 	}
-	s.outbox.put(seq, outboxItem{reply: o, state: store.StatePending})
+	s.outbox.put(seq, outboxItem{reply: o, state: store.StatePending, added: s.age(now)})
 	s.bytes += outboundSize(o)
 	return seq
 }
@@ -90,7 +90,8 @@ func (s *Store) againLocked(op *store.Again) error {
 	if item == nil {
 		return store.ErrNotFound
 	}
-	item.state, item.attempts, item.at = store.StatePending, op.Attempts, op.At
+	item.state, item.attempts = store.StatePending, op.Attempts
+	item.at, item.reason = op.At, op.Reason
 	return nil
 }
 

@@ -15,6 +15,9 @@ func (s *Store) Acquire(
 	ctx context.Context, name, owner string, ttl time.Duration,
 ) (l store.Lease, err error) {
 	err = s.leases(ctx, func(now int64) error {
+		if owner == "" {
+			return fmt.Errorf("%w: lease without an owner", store.ErrInvalid)
+		}
 		held, err := s.leaseLocked(name)
 		if err != nil {
 			return err
@@ -91,7 +94,7 @@ func (s *Store) keepLocked(l store.Lease) error {
 
 func (s *Store) ownsLocked(l store.Lease) error {
 	held, err := s.leaseLocked(l.Name)
-	if err == nil && (held.Owner != l.Owner || held.Fence != l.Fence) {
+	if err == nil && (l.Owner == "" || held.Owner != l.Owner || held.Fence != l.Fence) {
 		err = store.ErrFenced
 	}
 	return err

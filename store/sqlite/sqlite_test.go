@@ -39,7 +39,7 @@ func TestStore(t *testing.T) {
 			return at.open(t, filepath.Join(t.TempDir(), "penstock.db"))
 		},
 		storetest.Features{
-			Durable: true,
+			Durable: true, History: true,
 			Reopen: func(t *testing.T, s store.Store) store.Store {
 				path, ok := at.Load(s)
 				require.True(t, ok)
@@ -58,7 +58,7 @@ func TestStoreSurvivesKill(t *testing.T) {
 			return at.open(t, filepath.Join(t.TempDir(), "penstock.db"))
 		},
 		storetest.Features{
-			Durable: true,
+			Durable: true, History: true,
 			Reopen: func(t *testing.T, s store.Store) store.Store {
 				path, ok := at.Load(s)
 				require.True(t, ok)

@@ -59,6 +59,10 @@ func (m *model) apply(t require.TestingT, op store.Op) {
 	case *store.Add:
 		require.NoError(t, op.Result())
 		m.reply(t, op.Replies, op.Seqs)
+	case *store.Requeue:
+		m.requeue(t, op)
+	case *store.Purge:
+		m.purge(t, op)
 	default:
 		m.applyOutbox(t, op)
 	}
@@ -127,6 +131,63 @@ func (m *model) settle(
 	return msg
 }
 
+// exhume takes out a dead letter, nil if the op should not have found one.
+func (m *model) exhume(t require.TestingT, op store.Op, b store.Box, seq store.Seq) *store.Dead {
+	i := result(t, op, slices.IndexFunc(m.dead, func(d store.Dead) bool {
+		return d.Seq == seq && (d.Message != nil) == (b == store.BoxDeadIn)
+	}))
+	if i < 0 {
+		return nil
+	}
+	d := m.dead[i]
+	m.dead = slices.Delete(m.dead, i, i+1)
+	if d.Message == nil {
+		m.counts.DeadOutbox--
+		return &d
+	}
+	m.counts.DeadInbox--
+	if p, ok := m.ids[idKey{d.Message.Installation, d.Message.ID}]; ok && p.seq == seq {
+		p.state = store.StateDone
+	}
+	return &d
+}
+
+func (m *model) requeue(t require.TestingT, op *store.Requeue) {
+	d := m.exhume(t, op, op.Box, op.Seq)
+	switch {
+	case d == nil:
+	case d.Message != nil:
+		require.Greater(t, op.NewSeq, m.counts.LastInbox)
+		m.counts.LastInbox = op.NewSeq
+		m.inbox = append(m.inbox, store.Pending{Seq: op.NewSeq, Message: d.Message})
+		if id := d.Message.ID; id != "" {
+			m.ids[idKey{d.Message.Installation, id}] = &place{op.NewSeq, store.StatePending}
+		}
+	default:
+		require.Greater(t, op.NewSeq, m.counts.LastOutbox)
+		m.counts.LastOutbox = op.NewSeq
+		m.outbox = append(m.outbox, store.Outgoing{
+			Seq: op.NewSeq, Reply: *d.Reply, State: store.StatePending,
+		})
+		if d.Reply.ID != "" {
+			m.known[idKey{d.Reply.Installation, d.Reply.ID}] = op.NewSeq
+		}
+	}
+}
+
+func (m *model) purge(t require.TestingT, op *store.Purge) {
+	switch op.Box {
+	case store.BoxInbox:
+		m.settle(t, op, op.Seq, store.StateDone)
+	case store.BoxOutbox:
+		if i := m.findOutbox(t, op, op.Seq); i >= 0 {
+			m.outbox = slices.Delete(m.outbox, i, i+1)
+		}
+	default:
+		m.exhume(t, op, op.Box, op.Seq)
+	}
+}
+
 func (m *model) bury(d store.Dead) {
 	m.dead = append(m.dead, d)
 	if d.Message != nil {
@@ -190,7 +251,8 @@ func genOp() *rapid.Generator[store.Op] {
 			replies[i] = outbound(ids.Draw(t, "reply"))
 			replies[i].Installation = bots.Draw(t, "bot")
 		}
-		switch rapid.IntRange(0, 9).Draw(t, "op") {
+		box := store.Box(rapid.IntRange(0, 3).Draw(t, "box"))
+		switch rapid.IntRange(0, 11).Draw(t, "op") {
 		case 0, 1:
 			return &store.Append{Message: of(bots.Draw(t, "bot"), inbound(ids.Draw(t, "id")))}
 		case 2:
@@ -207,6 +269,10 @@ func genOp() *rapid.Generator[store.Op] {
 			return &store.Begin{Seq: seq, Attempts: attempts}
 		case 8:
 			return &store.Again{Seq: seq, Attempts: attempts, At: noon, Reason: reason}
+		case 9:
+			return &store.Requeue{Box: store.BoxDeadIn + box%2, Seq: seq}
+		case 10:
+			return &store.Purge{Box: box, Seq: seq}
 		}
 		if attempts < 5 {
 			return &store.Sent{Seq: seq}

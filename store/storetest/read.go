@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -137,6 +138,9 @@ func reads(ctx context.Context, s store.Store) map[string]error {
 	_, errs["LoadOutbox"] = s.LoadOutbox(ctx, 1)
 	_, errs["DeadLetters"] = s.DeadLetters(ctx, all)
 	_, errs["Counts"] = s.Counts(ctx)
+	if a, ok := s.(store.Admin); ok {
+		maps.Copy(errs, adminReads(ctx, a))
+	}
 	return errs
 }
 

@@ -2,7 +2,7 @@
 // says, as tests. Each implementation runs it and adds tests only for what it
 // promises beyond the contract.
 //
-// The suite relies on nothing but the interface, so it never looks at the age of
+// The suite relies on nothing but the interfaces, so it never looks at the age of
 // an id and never kills a process.
 package storetest
 
@@ -22,6 +22,8 @@ type Features struct {
 	Durable bool
 	// Reopen closes s and opens what it held again. Durable stores need it.
 	Reopen func(t *testing.T, s store.Store) store.Store
+	// History stores know of what has ended when it did, and what became of replies.
+	History bool
 	// Bounded opens an empty store with room for so many items, in the inbox and
 	// the outbox together. It is nil for stores without such a bound.
 	Bounded func(t *testing.T, items int) store.Store
@@ -34,7 +36,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, f Features) {
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(newEnv(t, open(t)))
+			e := newEnv(t, open(t))
+			e.history = f.History
+			c.run(e)
 		})
 	}
 	t.Run("Model", func(t *testing.T) {
@@ -94,6 +98,16 @@ var tests = []test{
 	{"Counts", testCounts},
 	{"ReadCancelled", testReadCancelled},
 	{"Closed", testClosed},
+	{"List", testList},
+	{"ListPages", testListPages},
+	{"Show", testShow},
+	{"Requeue", testRequeue},
+	{"RequeueReply", testRequeueReply},
+	{"Purge", testPurge},
+	{"Trace", testTrace},
+	{"TraceReplies", testTraceReplies},
+	{"Leases", testLeases},
+	{"Fence", testFence},
 	{"Readers", testReaders},
 	{"Writer", testWriter},
 }
@@ -103,6 +117,8 @@ type env struct {
 	*testing.T
 	store  store.Store
 	reopen func(t *testing.T, s store.Store) store.Store
+	// history is Features.History
+	history bool
 }
 
 func newEnv(t *testing.T, s store.Store) *env {
