@@ -51,7 +51,7 @@ type App struct {
 	registry *integrations.Registry
 	pacer    *integrations.Pacer
 	store    store.Store
-	file     *file // what store and admin are while the store is a file, else nil
+	file     *file       // what store and admin are while the store is a file, else nil
 	admin    store.Admin // of store, nil if it has none
 	relay    *relay.Relay
 	metrics  *metrics.Set
@@ -68,6 +68,9 @@ type App struct {
 	// cfg is the configuration in force.
 	cfg       *config.Config
 	installed map[message.InstallationID]*installation
+	// started tells that Run has started what is installed, so that a Reload
+	// starts what it adds itself.
+	started bool
 }
 
 // New builds a service. It starts nothing and opens nothing.
@@ -132,6 +135,7 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) startAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.started = true
 	for _, i := range a.installed {
 		i.start(a.runCtx)
 	}

@@ -46,10 +46,7 @@ func (a *App) reconcile(ctx context.Context, cfg *config.Config) error {
 	}
 	for _, i := range a.all() {
 		if !wanted[i.id] {
-			i.remove(ctx)
-			a.mu.Lock()
-			delete(a.installed, i.id)
-			a.mu.Unlock()
+			a.remove(ctx, i)
 			a.log.Info("installation removed", "installation", string(i.id))
 		}
 	}
@@ -57,6 +54,25 @@ func (a *App) reconcile(ctx context.Context, cfg *config.Config) error {
 	a.cfg.Installations, a.cfg.Routes = cfg.Installations, cfg.Routes
 	a.mu.Unlock()
 	return errors.Join(errs...)
+}
+
+// remove ends an installation. One that has not been started is taken out first,
+// so that Run does not start it meanwhile.
+func (a *App) remove(ctx context.Context, i *installation) {
+	a.mu.Lock()
+	started := a.started
+	if !started {
+		delete(a.installed, i.id)
+	}
+	a.mu.Unlock()
+	if !started {
+		i.lane.Detach(ctx)
+		return
+	}
+	i.remove(ctx)
+	a.mu.Lock()
+	delete(a.installed, i.id)
+	a.mu.Unlock()
 }
 
 // ensure adds an installation or changes it.
@@ -71,7 +87,9 @@ func (a *App) ensure(in config.Installation) error {
 		}
 		a.mu.Lock()
 		a.installed[i.id] = i
-		i.start(a.runCtx)
+		if a.started {
+			i.start(a.runCtx)
+		}
 		a.mu.Unlock()
 		a.log.Info("installation added", "installation", in.ID)
 		return nil

@@ -208,3 +208,27 @@ func TestReloadAfterAStopIsRefused(t *testing.T) {
 	err := b.app.Reload(b.ctx, b.config(b.installation("one", "a", ""), echo))
 	require.ErrorIs(t, err, app.ErrStopping)
 }
+
+// A signal may come while the store is still being opened.
+func TestReloadBeforeTheStart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := &bench{t: t, ctx: t.Context(), gw: dingtalktest.Serve(t, dingtalktest.Config{
+		Apps: []dingtalktest.Credentials{
+			{ClientID: "a", Secret: secret + "a"}, {ClientID: "b", Secret: secret + "b"},
+		},
+	})}
+	one, two := b.installation("one", "a", ""), b.installation("two", "b", "")
+	var err error
+	b.app, err = app.New(b.config(one, echo), app.Options{})
+	require.NoError(t, err)
+	b.reload(b.config(two, echo))
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.app.Run(ctx) }()
+	b.sessions("b", 1)
+	require.Equal(t, "hi", b.ask("b", "c1", "hi", 1))
+	require.Empty(t, b.gw.App("a").Sessions())
+	stop()
+	require.NoError(t, <-ended)
+}
