@@ -45,6 +45,7 @@ func newHider(secrets ...string) hider {
 func (h hider) clean(b []byte, limit int) string {
 	s := h.words.Replace(strings.ToValidUTF8(string(b), "\uFFFD"))
 	s = userinfo.ReplaceAllString(s, "://[hidden]@")
+	s = session.ReplaceAllString(s, "${1}[hidden]")
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -56,6 +57,10 @@ func (h hider) clean(b []byte, limit int) string {
 
 // userinfo is what stands before the host in an address, such as a proxy's.
 var userinfo = regexp.MustCompile(`://[^/@\s]*@`)
+
+// session is the secret part of a reply address. The message that a handler gets
+// can hold one, and a handler that fails may show what it got.
+var session = regexp.MustCompile(`(?i)(session(?:=|%3d|\\*u003d))[^&"'\\\s<>]+`)
 
 // cover gives err a text without secrets and keeps its chain.
 func (h hider) cover(err error) error {

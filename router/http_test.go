@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -310,7 +311,8 @@ func TestHTTPErrorsHideSecrets(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, "cannot POST "+r.URL.String()+" for "+user+":"+password+
 			" with "+strings.TrimPrefix(r.Header.Get("X-Key"), "Token ")+" and "+
-			r.URL.Query().Get("key")+" or "+url.QueryEscape(r.URL.Query().Get("key")))
+			r.URL.Query().Get("key")+" or "+url.QueryEscape(r.URL.Query().Get("key"))+
+			" or "+r.Header.Get("Authorization"))
 	})
 	base := strings.Replace(srv.URL, "://", "://someuser:pa%2Fss@", 1)
 	h := poster(t, router.HTTPConfig{
@@ -319,7 +321,23 @@ func TestHTTPErrorsHideSecrets(t *testing.T) {
 	})
 	_, err := h.Handle(t.Context(), text("x"))
 	require.ErrorContains(t, err, "cannot POST /services/[hidden]?[hidden] for [hidden]:[hidden]")
-	requireHidden(t, err, "T0KEN", "s%26cret", "s&cret", "pa/ss", "header-secret", "someuser")
+	requireHidden(t, err, "T0KEN", "s%26cret", "s&cret", "pa/ss", "header-secret", "someuser",
+		"c29tZXVzZXI6cGEvc3M")
+}
+
+// An endpoint that fails may show the message, and that the address for replies.
+func TestHTTPErrorsHideReplyAddresses(t *testing.T) {
+	srv := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		b, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(b[bytes.Index(b, []byte(`"raw"`)):])
+	})
+	m := text("x")
+	m.Raw = `{"sessionWebhook":"https://h/sendBySession?session=s3cret1&x=1",` +
+		`"a":"session\u003ds3cret2","b":"{\"c\":\"session=s3cret3\"}"}`
+	_, err := poster(t, router.HTTPConfig{URL: srv.URL}).Handle(t.Context(), m)
+	require.ErrorContains(t, err, "sendBySession?session=[hidden]")
+	requireHidden(t, err, "s3cret")
 }
 
 func TestClean(t *testing.T) {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -148,7 +149,8 @@ const longSegment = 16
 func (c *HTTPConfig) secrets(u *url.URL) []string {
 	list := append([]string{c.Secret, u.RawQuery, u.User.Username()}, c.OldSecrets...)
 	if password, ok := u.User.Password(); ok {
-		list = append(list, password)
+		pair := u.User.Username() + ":" + password
+		list = append(list, password, base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
 	for _, values := range u.Query() {
 		list = append(list, values...)
