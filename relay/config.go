@@ -108,6 +108,10 @@ type Config struct {
 	// Durable tells that the store outlives the process: at a stop, what has not
 	// started is left to the next start instead of being waited for.
 	Durable bool
+	// Interrupted tells whether the process before this one ended without a stop, so
+	// that what the store holds may have been begun. Run calls it once. Default: it
+	// did not.
+	Interrupted func() bool
 	// Logger: default discards.
 	Logger *slog.Logger
 	Hooks  Hooks

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type task struct {
 	finish store.Finish // the op of a run that went well
 	// run is the current run, which the commit of its outcome completes.
 	run completer
+	// waiting is set once the store knows that nobody is there to be asked.
+	waiting bool
 	// retryIn is the wait that the op being committed announces.
 	retryIn time.Duration
 	reason  string // why the message is being buried
@@ -185,15 +188,53 @@ func (t *task) attempt(
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}
 	if err != nil && ctx.Err() != nil && r.isStopping() {
+		t.noteCutOff()
 		return r.leave()
 	}
 	if answered != nil {
 		res = answered(res, err)
 	}
+	if router.IsUnreached(err) {
+		return t.unreached(err)
+	}
+	t.waiting = false
 	if r.writer.Submit(t.outcome(res, err), t) != nil {
 		return r.leave()
 	}
 	return dispatch.Detach()
+}
+
+// unreachedWait is the wait for somebody who can be asked, unless Relay.Nudge ends
+// it or the error asks for another.
+const unreachedWait = 5 * time.Second
+
+// unreached puts a message back that nobody could be asked to handle. Only the
+// first of such tries is committed, so that operators see why the message waits:
+// the others would tell the store nothing new.
+func (t *task) unreached(err error) dispatch.Outcome {
+	r := t.lane.relay
+	t.attempts--
+	t.retryIn, t.notBefore = cmp.Or(router.RetryAfter(err), unreachedWait), time.Time{}
+	r.count.unreached.Add(1)
+	if t.waiting {
+		return r.hold(t.retryIn)
+	}
+	t.waiting = true
+	t.lane.log.Info("nobody is there to handle a message; it waits",
+		"message_id", string(t.msg.ID), "conversation", string(t.msg.Conversation.ID), "error", err)
+	op := &store.Postpone{Seq: t.seq, Attempts: t.attempts, At: time.Now(), Reason: err.Error()}
+	if r.writer.Submit(op, t) != nil {
+		return r.leave()
+	}
+	return dispatch.Detach()
+}
+
+// noteCutOff records that a stop cut a try off, for the count of tries. Nobody waits
+// for it: without it the next start counts one try less.
+func (t *task) noteCutOff() {
+	_ = t.lane.relay.writer.Submit(&store.Postpone{
+		Seq: t.seq, Attempts: t.attempts, At: time.Now(), Reason: "cut off by a stop",
+	}, nil)
 }
 
 // errLeft is how a run ends whose item stays in the store for the next start.
@@ -278,7 +319,9 @@ func (t *task) postponed(err error) {
 		t.again(err)
 		return
 	}
-	t.lane.relay.count.retries.Add(1)
+	if !t.waiting {
+		t.lane.relay.count.retries.Add(1)
+	}
 	t.run.Complete(t.lane.relay.hold(t.retryIn))
 }
 

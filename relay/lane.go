@@ -29,6 +29,8 @@ type Lane struct {
 
 	sender atomic.Pointer[Sender]
 	closed atomic.Bool
+	// mute is set when nothing may be sent any more, which is when no handler runs.
+	mute atomic.Bool
 	// trouble is why deliveries cannot be taken at present, nil if they can.
 	trouble atomic.Pointer[error]
 	// parked is until when nothing is sent, in unix nanoseconds, and why.
@@ -67,6 +69,7 @@ func (l *Lane) Waiting() int64 { return l.feed.spilled.Load() }
 func (l *Lane) Detach(ctx context.Context) bool {
 	l.closed.Store(true)
 	ok := l.queue.DrainAndClose(ctx)
+	l.mute.Store(true)
 	r := l.relay
 	r.mu.Lock()
 	delete(r.lanes, l.id)
@@ -132,7 +135,11 @@ func (l *Lane) load(ctx context.Context, seq store.Seq) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &task{lane: l, msg: p.Message, seq: seq, attempts: p.Attempts, notBefore: p.At}, nil
+	t := &task{lane: l, msg: p.Message, seq: seq, attempts: p.Attempts, notBefore: p.At}
+	if l.relay.mayHaveRun(seq, p.Message) {
+		t.attempts++ // a try that came to no end is one
+	}
+	return t, nil
 }
 
 func (l *Lane) stuck(t *dispatch.Task[message.ConversationID, *task]) {

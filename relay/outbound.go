@@ -89,6 +89,10 @@ func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
 	}
 	if o.State == store.StateSending {
 		r.count.uncertain.Add(1)
+		r.cfg.Logger.Warn("the process ended while a reply was being sent; it may have arrived",
+			"installation", string(o.Reply.Installation), "reply_id", string(o.Reply.ID),
+			"conversation", string(o.Reply.Conversation), "attempt", o.Attempts,
+			"policy", string(r.cfg.Uncertain))
 		if r.cfg.Uncertain == UncertainDiscard {
 			t.reason = discardUncertain
 		}

@@ -57,6 +57,10 @@ type Relay struct {
 	stopped    chan struct{}   // closed by the stop when report is set
 	report     Report          // of the stop; owned by it until stopped is closed
 
+	// interrupted is what Config.Interrupted said, and lastOld the highest inbox
+	// number of earlier runs; set by Run before it starts anything.
+	interrupted bool
+	lastOld     store.Seq
 	// lastOut is the highest outbox number seen; owned by the writer's goroutine.
 	lastOut store.Seq
 	// watchers is the number of entries in watched.
@@ -82,6 +86,9 @@ type Relay struct {
 	seeded   bool // what an earlier run left has been listed
 	// unfinished lists what a stop has cut off.
 	unfinished []Unfinished
+	// begun has the messages that a run which was interrupted may have handled: one
+	// for each conversation that it left something of.
+	begun map[store.Seq]struct{}
 	// broken has the group of parts that a failed part belongs to, by conversation.
 	broken map[convKey]message.ID
 	// chats has the send limiters of conversations that sent lately.
@@ -104,6 +111,7 @@ func New(cfg Config) (*Relay, error) {
 		orphans: make(map[message.InstallationID][]store.Head),
 		watched: make(map[store.Seq]*Sending),
 		chosen:  make(map[store.Seq]string),
+		begun:   make(map[store.Seq]struct{}),
 		broken:  make(map[convKey]message.ID),
 		chats:   make(map[convKey]*rate.Limiter),
 	}

@@ -31,7 +31,8 @@ func (r *Relay) Run(ctx context.Context) error {
 		close(r.served)
 		return fmt.Errorf("relay: open store: %w", err)
 	}
-	r.lastOut = old.LastOutbox
+	r.lastOut, r.lastOld = old.LastOutbox, old.LastInbox
+	r.interrupted = r.cfg.Interrupted != nil && r.cfg.Interrupted()
 	g, gctx := errgroup.WithContext(r.writerCtx)
 	g.Go(func() error { return wrap("commit", r.writer.Run(r.writerCtx)) })
 	g.Go(func() error { return wrap("seed", r.seed(gctx, old)) })
@@ -61,7 +62,11 @@ func wrap(op string, err error) error {
 // acknowledged meanwhile; they line up behind.
 func (r *Relay) seed(ctx context.Context, old store.Counts) error {
 	defer r.endSeeding()
+	firsts := make(map[convKey]struct{})
 	err := eachHead(ctx, r.cfg.Store.InboxHeads, old.LastInbox, func(h store.Head) {
+		if r.interrupted {
+			r.suspect(firsts, h)
+		}
 		if l := r.laneOrOrphan(h); l != nil {
 			l.feed.seed(h.Conversation, h.Seq)
 		}
@@ -72,6 +77,31 @@ func (r *Relay) seed(ctx context.Context, old store.Counts) error {
 	return eachHead(ctx, r.cfg.Store.OutboxHeads, old.LastOutbox, func(h store.Head) {
 		r.outFeed.seed(convKey{h.Installation, h.Conversation}, h.Seq)
 	})
+}
+
+// suspect remembers a message that may have been handled by a run that was
+// interrupted: the oldest one of a conversation, as they are handled in turn.
+func (r *Relay) suspect(firsts map[convKey]struct{}, h store.Head) {
+	k := convKey{h.Installation, h.Conversation}
+	if _, known := firsts[k]; known {
+		return
+	}
+	firsts[k] = struct{}{}
+	r.mu.Lock()
+	r.begun[h.Seq] = struct{}{}
+	r.mu.Unlock()
+}
+
+// mayHaveRun tells whether a message from the store may have been handled by a run
+// that was interrupted. Synchronous ones are handled out of turn.
+func (r *Relay) mayHaveRun(seq store.Seq, m *message.Inbound) bool {
+	if !r.interrupted || seq > r.lastOld {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, begun := r.begun[seq]
+	return begun || m.Synchronous()
 }
 
 func eachHead(
@@ -160,6 +190,15 @@ func (r *Relay) refill(ctx context.Context) error {
 	return r.outFeed.refill(ctx)
 }
 
+// Nudge has every message that waits for a handler tried now: somebody may be there
+// who can be asked, see [router.Error]. It does not block.
+func (r *Relay) Nudge() {
+	for _, l := range r.allLanes() {
+		l.queue.Wake()
+	}
+	r.sync.Wake()
+}
+
 // Report is the account of a stop.
 type Report struct {
 	// Drained tells that everything in the queues ended inside the budget.
@@ -229,6 +268,9 @@ func (r *Relay) drain(ctx context.Context) Report {
 		g.Go(func() error { oks[i] = l.queue.DrainAndClose(ctx); return nil })
 	}
 	_ = g.Wait() // the functions return nil
+	for _, l := range lanes {
+		l.mute.Store(true)
+	}
 	oks = append(oks, r.out.DrainAndClose(ctx))
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -92,6 +92,15 @@ func (a *App) openStore(ctx context.Context) error {
 	return nil
 }
 
+// interrupted tells whether the store in a file was not closed by who had it last.
+func (a *App) interrupted() bool {
+	if a.file == nil {
+		return false
+	}
+	db, ok := a.file.Store.(*sqlite.Store)
+	return ok && db.Stats().Unclean
+}
+
 // durable tells whether the configured store outlives the process.
 func durable(c *config.Config) bool { return c.Store.Kind == "sqlite" }
 
@@ -124,7 +133,7 @@ func (a *App) buildRelay() (err error) {
 		InstallationRate: bucket(out.InstallationRate),
 		ConversationRate: bucket(out.ConversationRate),
 		DedupWindow:      st.DedupWindow, DedupIDs: frontIDs(a.cfg),
-		Durable: durable(a.cfg), Logger: a.log, Hooks: a.hooks(),
+		Durable: durable(a.cfg), Interrupted: a.interrupted, Logger: a.log, Hooks: a.hooks(),
 	})
 	return err
 }
