@@ -173,6 +173,7 @@ func unseal(body []byte) (codec, error) {
 		return c, fmt.Errorf("%w: item in an unknown form", ErrDamaged)
 	}
 	c.text = c.text[1:]
+	c.bad = len(c.text) == 0
 	size := c.uint(0)
 	if c.bad || size > uint64(len(c.text)) {
 		return c, fmt.Errorf("%w: item is cut off", ErrDamaged)

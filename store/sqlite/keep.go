@@ -86,11 +86,11 @@ func (s *Store) askForCheckpoint() {
 // a second connection that did so would make commits wait for its lock in long
 // steps, and the log would grow meanwhile.
 func (s *Store) checkpoint(c *conn) error {
-	length, err := c.checkpoint("PASSIVE")
+	length, _, err := c.checkpoint("PASSIVE")
 	if err != nil || length < restartPages {
 		return err
 	}
-	if _, err := c.checkpoint("PASSIVE"); err != nil { // what came meanwhile
+	if _, _, err := c.checkpoint("PASSIVE"); err != nil { // what came meanwhile
 		return err
 	}
 	s.write.Lock()
@@ -99,9 +99,13 @@ func (s *Store) checkpoint(c *conn) error {
 		return nil
 	}
 	began := time.Now()
-	if _, err = s.w.checkpoint("RESTART"); err != nil {
+	_, whole, err := s.w.checkpoint("RESTART")
+	if err != nil {
 		s.broken = !isBusy(err)
 		return err
+	}
+	if !whole {
+		return nil // somebody reads; the next one will do
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,10 +114,13 @@ func (s *Store) checkpoint(c *conn) error {
 	return nil
 }
 
-// checkpoint runs one and gives the length of the log in pages.
-func (c *conn) checkpoint(mode string) (pages int64, err error) {
-	_, err = c.one("PRAGMA wal_checkpoint("+mode+")", nil, func(r row) { pages = r.int(1) })
-	return pages, err
+// checkpoint runs one, and gives the length of the log in pages and whether nobody
+// was in its way.
+func (c *conn) checkpoint(mode string) (pages int64, whole bool, err error) {
+	_, err = c.one("PRAGMA wal_checkpoint("+mode+")", nil, func(r row) {
+		whole, pages = r.int(0) == 0, r.int(1)
+	})
+	return pages, whole, err
 }
 
 // round does steps of retention until nothing is left to do.
