@@ -3,8 +3,6 @@ package relay_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,21 +15,13 @@ import (
 	"github.com/penstock-io/penstock/relay"
 	"github.com/penstock-io/penstock/router"
 	"github.com/penstock-io/penstock/store"
-	"github.com/penstock-io/penstock/store/sqlite"
+	"github.com/penstock-io/penstock/store/memory"
 )
 
-// openFile opens an empty store in a file.
-func openFile(t *testing.T) *sqlite.Store {
+// newAdminKit is a kit whose store an operator can look into.
+func newAdminKit(t *testing.T, cfg relay.Config) (*kit, *memory.Store) {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "s.db")})
-	require.NoError(t, err)
-	return s
-}
-
-// newFileKit is a kit whose store an operator can look into.
-func newFileKit(t *testing.T, cfg relay.Config) (*kit, *sqlite.Store) {
-	t.Helper()
-	s := openFile(t)
+	s := openMemory(t)
 	cfg.Admin = s
 	return newKitOn(t, cfg, s), s
 }
@@ -73,7 +63,7 @@ func seqs(t *testing.T, a store.Admin, box store.Box) (list []store.Seq) {
 func TestRequeueRunsAtOnceAndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, work := failsFirst()
-		k, s := newFileKit(t, relay.Config{Handler: h})
+		k, s := newAdminKit(t, relay.Config{Handler: h})
 		for _, id := range []string{"m1", "m2", "m3"} {
 			k.offer(id, "a")
 		}
@@ -102,13 +92,12 @@ func TestRequeueRunsAtOnceAndInOrder(t *testing.T) {
 		pass(time.Second)
 		require.Len(t, h.got(), 6)
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
 func TestRequeueOfAReplyCountsItsAgeAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, s := newFileKit(t, relay.Config{Handler: router.Echo{}, SendTTL: time.Minute})
+		k, s := newAdminKit(t, relay.Config{Handler: router.Echo{}, SendTTL: time.Minute})
 		k.sender.fails = []error{sendError(message.NextNever, 0, message.LandedNo)}
 		k.offer("m1", "a")
 		pass(2 * time.Minute)
@@ -128,14 +117,13 @@ func TestRequeueOfAReplyCountsItsAgeAfresh(t *testing.T) {
 		require.Equal(t, []string{"m1#1", "s1#1"}, k.sender.texts())
 		require.Equal(t, int64(1), k.relay.Stats().RequeuedReplies)
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
 func TestRequeueWaitsForItsInstallation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, work := failsFirst()
-		k, s := newFileKit(t, relay.Config{Handler: h})
+		k, s := newAdminKit(t, relay.Config{Handler: h})
 		k.offer("m1", "a")
 		pass(time.Second)
 		work()
@@ -149,7 +137,6 @@ func TestRequeueWaitsForItsInstallation(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []string{"m1", "m1"}, h.got())
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -161,7 +148,7 @@ func TestPurgeOfTheHeadLetsTheConversationGoOn(t *testing.T) {
 			}
 			return router.Result{}, nil
 		}}
-		k, s := newFileKit(t, relay.Config{
+		k, s := newAdminKit(t, relay.Config{
 			Handler: h, RetryBase: time.Hour, RetryMax: time.Hour, Attempts: 100,
 		})
 		k.offer("poison", "a")
@@ -177,7 +164,6 @@ func TestPurgeOfTheHeadLetsTheConversationGoOn(t *testing.T) {
 		require.ErrorIs(t, k.relay.Purge(t.Context(), store.BoxInbox, head), store.ErrNotFound)
 		require.Equal(t, int64(1), k.relay.Stats().Purged)
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -188,7 +174,7 @@ func TestPurgeOfWhatWaitsAndOfWhatRuns(t *testing.T) {
 			<-release
 			return router.Result{Replies: []message.Reply{{Text: "late"}}}, nil
 		}}
-		k, s := newFileKit(t, relay.Config{Handler: h})
+		k, s := newAdminKit(t, relay.Config{Handler: h})
 		for _, id := range []string{"m1", "m2", "m3"} {
 			k.offer(id, "a")
 		}
@@ -201,13 +187,12 @@ func TestPurgeOfWhatWaitsAndOfWhatRuns(t *testing.T) {
 		require.Equal(t, []string{"m1", "m3"}, h.got(), "m2 had not begun")
 		require.Equal(t, []string{"late#1"}, k.sender.texts(), "of m3 alone")
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
 func TestPurgeTellsWhoWaitsForAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, s := newFileKit(t, relay.Config{Handler: router.Echo{}, SendWaits: []time.Duration{time.Hour}})
+		k, s := newAdminKit(t, relay.Config{Handler: router.Echo{}, SendWaits: []time.Duration{time.Hour}})
 		k.sender.fails = []error{sendError(message.NextAgain, 0, message.LandedNo)}
 		sending, err := k.lane.Send(t.Context(), outbound("s1", "a"))
 		require.NoError(t, err)
@@ -223,7 +208,6 @@ func TestPurgeTellsWhoWaitsForAReply(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []string{"s2#1"}, k.sender.texts())
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -234,7 +218,7 @@ func TestReplayByARouteOfItsOwn(t *testing.T) {
 		}}
 		other := &recorder{}
 		var gone atomic.Bool
-		k, s := newFileKit(t, relay.Config{
+		k, s := newAdminKit(t, relay.Config{
 			Handler: h, RetryBase: time.Hour, RetryMax: time.Hour, Attempts: 2,
 			Route: func(name string) router.Handler {
 				if name != "other" || gone.Load() {
@@ -277,7 +261,6 @@ func TestReplayByARouteOfItsOwn(t *testing.T) {
 		pass(2 * time.Hour)
 		require.Equal(t, int64(1), k.relay.Stats().Dead["permanent"])
 		k.stop(time.Second)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -295,7 +278,7 @@ func TestCommandsNeedAnAdministration(t *testing.T) {
 func TestAFailedCommitChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, work := failsFirst()
-		k, s := newFileKit(t, relay.Config{Handler: h})
+		k, s := newAdminKit(t, relay.Config{Handler: h})
 		k.offer("m1", "a")
 		k.offer("m2", "a")
 		pass(time.Second)
@@ -327,79 +310,5 @@ func TestAFailedCommitChangesNothing(t *testing.T) {
 		k.stop(time.Second)
 		_, err = k.relay.Requeue(t.Context(), store.BoxDeadIn, letters[1])
 		require.ErrorIs(t, err, relay.ErrClosed)
-		require.NoError(t, s.Close())
 	})
-}
-
-// TestRequeueAndPurgeRaceWithRuns has operators at work while messages are
-// handled: each message is handled again after every requeue, unless a purge took
-// it, never after a purge has returned, and everything is accounted for.
-func TestRequeueAndPurgeRaceWithRuns(t *testing.T) {
-	const messages, operators = 40, 3
-	var mu sync.Mutex
-	purged := map[message.ID]bool{}
-	bad := 0
-	h := &recorder{handle: func(_ context.Context, m *message.Inbound) (router.Result, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if purged[m.ID] {
-			bad++
-		}
-		return router.Result{}, permanent("again and again")
-	}}
-	s := openFile(t)
-	r, err := relay.New(relay.Config{Handler: h, Store: s, Inbound: relay.Queue{Pending: 16, PerKey: 4}})
-	require.NoError(t, err)
-	lane, err := r.Attach(installation, &sender{})
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- r.Run(context.Background()) }()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range messages {
-			m := text(fmt.Sprintf("m%d", i), fmt.Sprintf("c%d", i%5))
-			require.NoError(t, lane.Accept(context.Background(), message.Delivery{Message: m, Ack: &ack{}}))
-		}
-	})
-	for range operators {
-		wg.Go(func() {
-			operate(t, r, s, func(id message.ID) {
-				mu.Lock()
-				defer mu.Unlock()
-				purged[id] = true
-			})
-		})
-	}
-	wg.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	require.True(t, r.Shutdown(ctx).Drained)
-	require.NoError(t, <-done)
-	st := r.Stats()
-	require.Zero(t, bad)
-	require.Equal(t, st.Accepted+st.Requeued, st.Dead["permanent"]+st.Purged)
-	require.Len(t, seqs(t, s, store.BoxDeadIn), int(st.Dead["permanent"]-st.Requeued-st.PurgedDead))
-	require.Empty(t, seqs(t, s, store.BoxInbox))
-	require.NoError(t, s.Close())
-}
-
-// operate requeues and purges what it finds for a while.
-func operate(t *testing.T, r *relay.Relay, s *sqlite.Store, purged func(message.ID)) {
-	ctx := context.Background()
-	for round := range 8 {
-		for _, box := range []store.Box{store.BoxDeadIn, store.BoxInbox} {
-			entries, err := s.List(ctx, store.Query{Box: box, Limit: 10})
-			require.NoError(t, err)
-			for i, e := range entries {
-				if box == store.BoxDeadIn && (i+round)%3 > 0 {
-					_, err = r.Requeue(ctx, box, e.Seq)
-				} else if err = r.Purge(ctx, box, e.Seq); err == nil && box == store.BoxDeadIn {
-					purged(e.ID)
-				}
-				if !errors.Is(err, store.ErrNotFound) {
-					require.NoError(t, err)
-				}
-			}
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +114,7 @@ func (t *task) Committed(op store.Op, err error) {
 	case *store.Postpone:
 		t.postponed(err)
 	case *store.Bury:
-		t.buried(err)
+		t.buried(op, err)
 	}
 }
 
@@ -325,21 +326,22 @@ func (t *task) postponed(err error) {
 	t.run.Complete(t.lane.relay.hold(t.retryIn))
 }
 
-func (t *task) buried(err error) {
+func (t *task) buried(op *store.Bury, err error) {
 	if err != nil {
 		t.again(err)
 		return
 	}
 	t.lane.relay.forgetRoute(t.seq)
 	t.run.Complete(dispatch.Failed(errors.New(t.reason)))
-	t.end(t.reason, t.reason)
+	t.end(t.reason, t.reason, "error", strings.TrimPrefix(op.Reason, t.reason+": "))
 }
 
-// end counts a message that became a dead letter.
-func (t *task) end(kind, reason string) {
+// end counts a message that became a dead letter and logs it, with what else there
+// is to say.
+func (t *task) end(kind, reason string, more ...any) {
 	r := t.lane.relay
 	r.count.dead[kind].Add(1)
-	t.lane.log.Error("message became a dead letter", "message_id", string(t.msg.ID),
+	t.lane.log.With(more...).Error("message became a dead letter", "message_id", string(t.msg.ID),
 		"conversation", string(t.msg.Conversation.ID), "attempt", t.attempts, "reason", reason)
 	if h := r.cfg.Hooks.Ended; h != nil {
 		h(t.msg, reason)

@@ -71,13 +71,14 @@ func (s *Sending) ended(r message.Receipt, err error) {
 // Send puts a reply into the outbox that no handler's return brings: a handler
 // may call it for an answer that comes in pieces, a program for a message of its
 // own. It returns when the reply is committed; the reply then takes its turn
-// behind the conversation's earlier ones, also when the caller has gone.
+// behind the conversation's earlier ones, also when the caller has gone. While a
+// stop or Detach waits for handlers that run, they may still send.
 //
 // Conversation and Text are needed. ID makes a repeated call harmless: the second
 // one is ErrKnown. Without a Target the platform's address of the conversation is
 // used; [Lane.Address] gives that of a message.
 func (l *Lane) Send(ctx context.Context, o message.Outbound) (*Sending, error) {
-	if l.closed.Load() {
+	if l.mute.Load() {
 		return nil, ErrClosed
 	}
 	o.Installation = l.id

@@ -17,6 +17,7 @@ type Stats struct {
 	Done       int64 // messages handled
 	Dead       map[string]int64
 	Retries    int64 // handler attempts that failed and will be repeated
+	Unreached  int64 // tries that found nobody to handle the message; they do not count
 	NoRoute    int64
 	LateAnswer int64 // synchronous answers that missed the acknowledgement
 	Left       int64 // runs given up at a stop, still in the store
@@ -55,7 +56,7 @@ const (
 )
 
 type counters struct {
-	offered, accepted, duplicates, done, retries, noRoute, lateAnswer, left atomic.Int64
+	offered, accepted, duplicates, done, retries, unreached, noRoute, lateAnswer, left atomic.Int64
 	replies, sent, resends, uncertain                                       atomic.Int64
 	purged, requeued, purgedDead                                            atomic.Int64
 	purgedReplies, requeuedReplies, purgedDeadReplies                       atomic.Int64
@@ -104,6 +105,7 @@ func (r *Relay) Stats() Stats {
 		Done:       c.done.Load(),
 		Dead:       c.dead.snapshot(),
 		Retries:    c.retries.Load(),
+		Unreached:  c.unreached.Load(),
 		NoRoute:    c.noRoute.Load(),
 		LateAnswer: c.lateAnswer.Load(),
 		Left:       c.left.Load(),

@@ -25,6 +25,7 @@ const (
 	ReasonCommand   Reason = "command"    // the command could not be started
 	ReasonExit      Reason = "exit"       // the command ended with a failing status
 	ReasonNoRoute   Reason = "no_route"   // no route took the message
+	ReasonUnreached Reason = "unreached"  // there was nobody to ask
 )
 
 // Error is how a handler says what is to happen next. An error without one in
@@ -34,6 +35,10 @@ type Error struct {
 	Permanent bool
 	// After is the least wait before the next try, 0 for the usual backoff.
 	After time.Duration
+	// Unreached means that there was nobody who could have done the work: the try
+	// does not count, however often it is repeated. After bounds the wait, 0 for
+	// five seconds. It says nothing beside Permanent.
+	Unreached bool
 	// Reason is for counting. Empty counts as ReasonHandler.
 	Reason Reason
 	// Err is the cause. Its text is shown to operators and holds no secret.
@@ -60,16 +65,25 @@ func (e *Error) Unwrap() error {
 }
 
 func (e *Error) reason() Reason {
-	if e.Reason == "" {
-		return ReasonHandler
+	switch {
+	case e.Reason != "":
+		return e.Reason
+	case e.Unreached:
+		return ReasonUnreached
 	}
-	return e.Reason
+	return ReasonHandler
 }
 
 // IsPermanent tells whether err says that another try cannot do better.
 func IsPermanent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e != nil && e.Permanent
+}
+
+// IsUnreached tells whether err says that nobody was there to do the work.
+func IsUnreached(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e != nil && e.Unreached && !e.Permanent
 }
 
 // RetryAfter gives the least wait that err asks for, 0 for the usual backoff.

@@ -52,6 +52,20 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+func TestUnreached(t *testing.T) {
+	cause := errors.New("cause")
+	nobody := fmt.Errorf("x: %w", &router.Error{Unreached: true, Err: cause})
+	require.True(t, router.IsUnreached(nobody))
+	require.Equal(t, router.ReasonUnreached, router.ReasonOf(nobody))
+	require.False(t, router.IsPermanent(nobody))
+	for _, err := range []error{
+		nil, cause, (*router.Error)(nil), &router.Error{Err: cause},
+		&router.Error{Unreached: true, Permanent: true},
+	} {
+		require.False(t, router.IsUnreached(err))
+	}
+}
+
 func TestErrorText(t *testing.T) {
 	cause := errors.New("cause")
 	var none *router.Error
