@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-io/penstock/relay"
 	"github.com/penstock-io/penstock/router"
 	"github.com/penstock-io/penstock/store"
+	"github.com/penstock-io/penstock/store/memory"
 	"github.com/penstock-io/penstock/store/sqlite"
 )
 
@@ -36,13 +37,36 @@ func (sender) Send(_ context.Context, o message.Outbound) (message.Receipt, erro
 	return message.Receipt{ID: "r1", Route: "webhook"}, nil
 }
 
-// stored is a store with one message of each fate: 1 pending, 2 pending in another
-// conversation, 3 dead, 4 handled with a reply that is dead (1) and one that
-// waits (2).
-func stored(t *testing.T) *sqlite.Store {
+// kept is a store that an operator can look into.
+type kept interface {
+	store.Store
+	store.Admin
+}
+
+// openMemory opens a store that knows little of what has ended.
+func openMemory(t *testing.T) kept {
+	t.Helper()
+	s, err := memory.New(memory.Config{})
+	require.NoError(t, err)
+	return s
+}
+
+// openFile opens a store that knows more.
+func openFile(t *testing.T) kept {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "s.db")})
 	require.NoError(t, err)
+	return s
+}
+
+// stored is a store in memory, filled.
+func stored(t *testing.T) kept { return filled(t, openMemory(t)) }
+
+// filled puts into a store one message of each fate: 1 pending, 2 pending in another
+// conversation, 3 dead, 4 handled with a reply that is dead (1) and one that
+// waits (2).
+func filled(t *testing.T, s kept) kept {
+	t.Helper()
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	reply := func(n int) message.Outbound {
 		target, _ := sender{}.Address(nil)
@@ -81,7 +105,7 @@ func inbound(id, conversation string) *message.Inbound {
 }
 
 // offline is the verbs on a stopped store.
-func offline(t *testing.T, s *sqlite.Store) *ops.Service {
+func offline(t *testing.T, s kept) *ops.Service {
 	t.Helper()
 	engine, err := relay.NewOffline(relay.OfflineConfig{
 		Store: s, Senders: map[message.InstallationID]relay.Sender{"bot": sender{}},
@@ -148,13 +172,17 @@ func socketPath(t *testing.T) string {
 }
 
 // both runs a test on the verbs themselves and through a socket.
-func both(t *testing.T, test func(t *testing.T, api ops.API, s *sqlite.Store)) {
+func both(t *testing.T, test func(t *testing.T, api ops.API, s kept)) {
+	bothOn(t, openMemory, test)
+}
+
+func bothOn(t *testing.T, open func(*testing.T) kept, test func(t *testing.T, api ops.API, s kept)) {
 	t.Run("local", func(t *testing.T) {
-		s := stored(t)
+		s := filled(t, open(t))
 		test(t, offline(t, s), s)
 	})
 	t.Run("socket", func(t *testing.T) {
-		s := stored(t)
+		s := filled(t, open(t))
 		test(t, serve(t, offline(t, s)), s)
 	})
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/relay"
 	"github.com/penstock-io/penstock/store"
-	"github.com/penstock-io/penstock/store/sqlite"
 )
 
 func TestListSelects(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, _ *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, _ kept) {
 		for _, tt := range []struct {
 			query ops.Query
 			want  []store.Seq
@@ -54,7 +53,7 @@ func TestListSelects(t *testing.T) {
 }
 
 func TestEntriesHaveTheirDocumentedFields(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, _ *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, _ kept) {
 		list, err := api.List(t.Context(), ops.Query{Box: "dead_in"})
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), list[0].Since, time.Minute)
@@ -68,7 +67,7 @@ func TestEntriesHaveTheirDocumentedFields(t *testing.T) {
 }
 
 func TestShowHidesAddresses(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, _ *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, _ kept) {
 		it, err := api.Show(t.Context(), ops.Ref{Box: "dead_in", Seq: 3})
 		require.NoError(t, err)
 		require.Equal(t, "text of m3", it.Message.Text)
@@ -91,7 +90,7 @@ func TestShowHidesAddresses(t *testing.T) {
 }
 
 func TestRequeueAndPurge(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, s *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, s kept) {
 		m, err := api.Requeue(t.Context(), ops.Ref{Box: "dead_in", Seq: 3})
 		require.NoError(t, err)
 		require.Equal(t, "inbox", m.Box)
@@ -113,7 +112,7 @@ func TestRequeueAndPurge(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, _ *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, _ kept) {
 		ref := ops.Ref{Box: "dead_in", Seq: 3}
 		_, err := api.Replay(t.Context(), ref, "bad")
 		require.ErrorIs(t, err, ops.ErrHandler)
@@ -131,7 +130,7 @@ func TestReplay(t *testing.T) {
 }
 
 func TestSendToAStoppedService(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, s *sqlite.Store) {
+	both(t, func(t *testing.T, api ops.API, s kept) {
 		m := ops.Send{
 			ID: "s1", Installation: "bot", Conversation: "a", Text: "hello", Markdown: true, Title: "T",
 			Mentions: []message.UserID{"u1"}, Wait: time.Minute,
@@ -164,7 +163,7 @@ func TestSendToAStoppedService(t *testing.T) {
 }
 
 func TestTrace(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, _ *sqlite.Store) {
+	bothOn(t, openFile, func(t *testing.T, api ops.API, _ kept) {
 		list, err := api.Trace(t.Context(), "", "m3")
 		require.NoError(t, err)
 		require.Len(t, list, 1)
@@ -192,7 +191,7 @@ func TestTrace(t *testing.T) {
 }
 
 func TestTraceOfWhatWasSent(t *testing.T) {
-	both(t, func(t *testing.T, api ops.API, s *sqlite.Store) {
+	bothOn(t, openFile, func(t *testing.T, api ops.API, s kept) {
 		commit(t, s, &store.Begin{Seq: 2, Attempts: 1},
 			&store.Sent{Seq: 2, Receipt: message.Receipt{ID: "r9", Route: "webhook"}})
 		list, err := api.Trace(t.Context(), "bot", "m4")

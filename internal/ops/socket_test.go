@@ -144,7 +144,7 @@ func TestClientOfSomethingElse(t *testing.T) {
 // TestRunningService drives a relay that runs: what is sent is followed to its
 // end, and a stop ends every wait.
 func TestRunningService(t *testing.T) {
-	s := stored(t)
+	s := filled(t, openFile(t))
 	r, err := relay.New(relay.Config{Handler: router.Echo{}, Store: s, Durable: true})
 	require.NoError(t, err)
 	_, err = r.Attach("bot", sender{})
