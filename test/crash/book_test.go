@@ -283,3 +283,25 @@ func (b *book) unsettled() string {
 	}
 	return fmt.Sprintf("%d of %d messages:%s", n, len(b.entries), text)
 }
+
+func (b *book) sendsOf(id message.ID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.entries[id].sends)
+}
+
+func (b *book) isAcked(id message.ID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.entries[id].acked
+}
+
+// triesOf are the numbers that the daemon gave the runs of a message.
+func (b *book) triesOf(id message.ID) (tries []int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.entries[id].runs {
+		tries = append(tries, r.attempt)
+	}
+	return tries
+}
