@@ -113,7 +113,10 @@ func (e *HandlerError) Error() string { return fmt.Sprintf("handler: %v", e.Err)
 // Unwrap gives the cause.
 func (e *HandlerError) Unwrap() error { return e.Err }
 
-func (f *Offline) handle(ctx context.Context, h router.Handler, item store.Item) (router.Result, error) {
+// handle runs a handler within the time that it has.
+func (f *Offline) handle(
+	ctx context.Context, h router.Handler, item store.Item,
+) (router.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
 	m := *item.Message

@@ -57,9 +57,9 @@ const (
 
 type counters struct {
 	offered, accepted, duplicates, done, retries, unreached, noRoute, lateAnswer, left atomic.Int64
-	replies, sent, resends, uncertain                                       atomic.Int64
-	purged, requeued, purgedDead                                            atomic.Int64
-	purgedReplies, requeuedReplies, purgedDeadReplies                       atomic.Int64
+	replies, sent, resends, uncertain                                                  atomic.Int64
+	purged, requeued, purgedDead                                                       atomic.Int64
+	purgedReplies, requeuedReplies, purgedDeadReplies                                  atomic.Int64
 
 	refused   reasons
 	dead      reasons

@@ -45,6 +45,7 @@ func boxCommand(name, short string, boxes ...string) *cobra.Command {
 	return cmd
 }
 
+// The three commands differ in their boxes alone.
 func inboxCommand() *cobra.Command {
 	return boxCommand("inbox", "Messages that wait to be handled", boxIn)
 }
@@ -60,6 +61,7 @@ func deadCommand() *cobra.Command {
 // sides are the flags that choose between messages and replies among the dead.
 type sides struct{ in, out bool }
 
+// flags adds them where there are two boxes to choose between.
 func (s *sides) flags(cmd *cobra.Command, boxes []string) {
 	if len(boxes) == 1 {
 		return
@@ -76,6 +78,7 @@ func (s *sides) check(d *desk) error {
 	return nil
 }
 
+// of gives the boxes that are meant.
 func (s *sides) of(boxes []string) []string {
 	switch {
 	case s.in:
@@ -119,6 +122,7 @@ func listCommand(name string, boxes []string) *cobra.Command {
 	return cmd
 }
 
+// list shows what the filters select in one box after the other.
 func (d *desk) list(ctx context.Context, op *app.Operation, f *filter, boxes []string) error {
 	table := tabwriter.NewWriter(d.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	shown := 0
@@ -147,14 +151,16 @@ func (d *desk) list(ctx context.Context, op *app.Operation, f *filter, boxes []s
 	return table.Flush()
 }
 
+// errMore ends a walk that has shown enough.
 var errMore = errors.New("there are more")
 
+// row writes an entry, and the head of the table before the first one.
 func row(table *tabwriter.Writer, e *ops.Entry, first bool) error {
 	if first {
 		fmt.Fprintln(table, "BOX\tNUMBER\tSTATE\tTRIES\tSINCE\tINSTALLATION\tCONVERSATION\tID\tREASON")
 	}
-	_, err := fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", e.Box, e.Seq, e.State, e.Attempts,
-		stampOf(e.Since), cell(string(e.Installation), 24), cell(string(e.Conversation), 24),
+	_, err := fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+		e.Box, e.Seq, e.State, e.Attempts, stampOf(e.Since), cell(string(e.Installation), 24), cell(string(e.Conversation), 24),
 		cell(string(e.ID), 32), cell(e.Reason, 60))
 	return err
 }
@@ -216,7 +222,9 @@ func (d *desk) numbers(args []string) ([]store.Seq, error) {
 }
 
 // find tells which of the boxes has an item of that number.
-func (d *desk) find(ctx context.Context, api ops.API, seq store.Seq, boxes []string) (ops.Ref, error) {
+func (d *desk) find(
+	ctx context.Context, api ops.API, seq store.Seq, boxes []string,
+) (ops.Ref, error) {
 	if len(boxes) == 1 {
 		return ops.Ref{Box: boxes[0], Seq: seq}, nil
 	}

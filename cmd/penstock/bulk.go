@@ -98,7 +98,9 @@ func (c *change) run(ctx context.Context, op *app.Operation, seqs []store.Seq) e
 
 // targets gives what is meant. It is read before anything changes: a letter that
 // dies again meanwhile is not taken twice.
-func (c *change) targets(ctx context.Context, op *app.Operation, seqs []store.Seq) ([]ops.Ref, error) {
+func (c *change) targets(
+	ctx context.Context, op *app.Operation, seqs []store.Seq,
+) ([]ops.Ref, error) {
 	boxes := c.sides.of(c.boxes)
 	var refs []ops.Ref
 	for _, seq := range seqs {
@@ -158,6 +160,7 @@ type outcome struct {
 	Error   string `json:"error,omitempty"`
 }
 
+// rehearse tells what would be done.
 func (c *change) rehearse(refs []ops.Ref) error {
 	if !c.json {
 		c.say("would %s %s\n", c.verb, describe(refs))
@@ -183,6 +186,8 @@ type tally struct {
 // progressEvery is how often progress is shown on a terminal.
 const progressEvery = 100 * time.Millisecond
 
+// each changes one item after the other at the pace that was asked for, and shows
+// on a terminal how far it is.
 func (t *tally) each(ctx context.Context, op *app.Operation, refs []ops.Ref) error {
 	limit := rate.NewLimiter(rate.Inf, 1)
 	if t.rate > 0 {
@@ -236,6 +241,7 @@ func (t *tally) count(ref ops.Ref, moved ops.Moved, err error) error {
 	return nil
 }
 
+// tell answers for one item.
 func (t *tally) tell(out *outcome) {
 	switch {
 	case out.Error != "":
@@ -325,9 +331,10 @@ matches: pending ones, or with --dead those that were given up. The body of a
 message that is done is not kept, so it cannot be replayed.
 
 A running service handles a pending message at its turn, and a dead one at the end
-of its conversation; the choice of the route is forgotten at a restart. On the file of a stopped service the handlers run in this process, one
-after the other, and their replies are sent after the next start; a message whose
-handler fails stays as it was.
+of its conversation; the choice of the route is forgotten at a restart. On the
+file of a stopped service the handlers run in this process, one after the other,
+and their replies are sent after the next start; a message whose handler fails
+stays as it was.
 ` + whereHelp,
 		Example: `  penstock replay --dead 17 --route support
   penstock replay --dead --all --reason no_route --route catch-all --yes`,

@@ -30,7 +30,7 @@ them, while sockets are retired, cut and black-holed and messages are pushed
 twice. Every message is followed to its handler and its reply.
 
 Times are shortened so that it fits into seconds: a silent socket is given up
-after 1.5s (90s in real use), and the gateway pushes an unacknowledged message
+after 1.5s (85s in real use), and the gateway pushes an unacknowledged message
 again after 4s (about 60s).
 
 It ends with a summary and exits 0 if nothing was lost, doubled or reordered.`,

@@ -48,7 +48,8 @@ func (d *desk) work(fn func(ctx context.Context, op *app.Operation) error) (err 
 		return err
 	}
 	ctx := d.cmd.Context()
-	op, err := app.Operate(ctx, cfg, logger(d.cmd.ErrOrStderr(), config.Log{Level: "warn", Format: "text"}))
+	log := logger(d.cmd.ErrOrStderr(), config.Log{Level: "warn", Format: "text"})
+	op, err := app.Operate(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -180,6 +181,7 @@ type filter struct {
 	after        int64
 }
 
+// flags adds them to a command; dead letters have no state.
 func (f *filter) flags(cmd *cobra.Command, dead bool) {
 	fl := cmd.Flags()
 	fl.StringVar((*string)(&f.query.Installation), "installation", "", "only of this installation")
@@ -194,7 +196,9 @@ func (f *filter) flags(cmd *cobra.Command, dead bool) {
 
 // names lists the filters that were given.
 func (f *filter) names(cmd *cobra.Command) (given []string) {
-	for _, name := range []string{"installation", "conversation", "state", "reason", "since", "until", "limit"} {
+	for _, name := range []string{
+		"installation", "conversation", "state", "reason", "since", "until", "limit",
+	} {
 		if fl := cmd.Flags().Lookup(name); fl != nil && fl.Changed {
 			given = append(given, "--"+name)
 		}

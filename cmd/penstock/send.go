@@ -82,6 +82,7 @@ func (d *desk) text(arg string) (string, error) {
 	return strings.TrimRight(string(b), "\n"), nil
 }
 
+// send tells how the message stands; the error is for the exit code.
 func (d *desk) send(ctx context.Context, op *app.Operation, m ops.Send) error {
 	sent, err := op.Send(ctx, m)
 	if err != nil {
@@ -98,7 +99,8 @@ func (d *desk) send(ctx context.Context, op *app.Operation, m ops.Send) error {
 	case sent.State == ops.SendDead:
 		return errors.New("the message became a dead letter")
 	case sent.State == ops.SendQueued && m.Wait > 0 && op.Running:
-		return fmt.Errorf("the message was not sent within %v; it stays queued", m.Wait.Round(time.Millisecond))
+		return fmt.Errorf("the message was not sent within %v; it stays queued",
+			m.Wait.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -120,6 +122,7 @@ func sendLine(s *ops.Sent, running bool) string {
 	}
 }
 
+// receiptWords tells what the platform said, behind a verb.
 func receiptWords(r *message.Receipt) string {
 	var words string
 	if r == nil {

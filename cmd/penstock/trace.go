@@ -23,7 +23,8 @@ platform's id, as in the log and in what handlers get.
 What is known of a message that is done goes after a day, and that of a dead one
 with its letter; a store in memory remembers less.
 ` + whereHelp,
-		Example:     "  penstock trace msgAbCdEf==\n  penstock trace --installation my-bot msgAbCdEf== --json",
+		Example: "  penstock trace msgAbCdEf==\n" +
+			"  penstock trace --installation my-bot msgAbCdEf== --json",
 		Annotations: map[string]string{takesArgs: ""},
 	}
 	d := newDesk(cmd)
@@ -53,6 +54,7 @@ with its letter; a store in memory remembers less.
 	return cmd
 }
 
+// tellTrace tells a trace to people, a line for each step.
 func (d *desk) tellTrace(t *ops.Trace) {
 	d.say("message %s of %s", clean(string(t.ID)), clean(string(t.Installation)))
 	if t.Conversation != "" {
@@ -95,6 +97,7 @@ func (d *desk) tellEnd(t *ops.Trace) {
 	}
 }
 
+// tellReply tells of one reply.
 func (d *desk) tellReply(n int, r *ops.ReplyTrace) {
 	why := ""
 	if r.Reason != "" {
@@ -116,6 +119,7 @@ func (d *desk) tellReply(n int, r *ops.ReplyTrace) {
 	}
 }
 
+// step is one line: when it was, and what.
 func (d *desk) step(when, format string, args ...any) {
 	d.say("  %-19s  %s\n", when, fmt.Sprintf(format, args...))
 }

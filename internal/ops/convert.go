@@ -9,6 +9,7 @@ import (
 
 var boxes = []store.Box{store.BoxInbox, store.BoxOutbox, store.BoxDeadIn, store.BoxDeadOut}
 
+// parseBox reads the word for a box.
 func parseBox(word string) (store.Box, error) {
 	for _, b := range boxes {
 		if b.String() == word {
@@ -32,6 +33,7 @@ func revived(box store.Box) store.Box {
 // String gives the form in which messages to people name an item.
 func (r Ref) String() string { return fmt.Sprintf("%s %d", r.Box, r.Seq) }
 
+// parse gives the store's form of a query, or says what is wrong with it.
 func (q *Query) parse() (store.Query, error) {
 	box, err := parseBox(q.Box)
 	if err != nil {
@@ -59,6 +61,7 @@ func (q *Query) parse() (store.Query, error) {
 	return sq, nil
 }
 
+// entry gives the form that is shown.
 func entry(e *store.Entry) Entry {
 	return Entry{
 		Box: e.Box.String(), Seq: e.Seq, ID: e.ID,
@@ -68,6 +71,7 @@ func entry(e *store.Entry) Entry {
 	}
 }
 
+// item gives the form that is shown, without what must not be.
 func item(it *store.Item) Item {
 	out := Item{Entry: entry(&it.Entry)}
 	if it.Message != nil {
@@ -81,6 +85,7 @@ func item(it *store.Item) Item {
 	return out
 }
 
+// reply leaves the address out.
 func reply(o *message.Outbound) *Reply {
 	return &Reply{
 		Format: o.Format, Title: o.Title, Text: o.Text, Mentions: o.Mentions,
