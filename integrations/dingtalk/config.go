@@ -61,7 +61,8 @@ type Config struct {
 	// PingEvery is the period of our own pings. Default 30 s.
 	PingEvery time.Duration
 	// Silence ends a session on which neither frame nor pong was read for so
-	// long. It must exceed PingEvery. Default 90 s.
+	// long. It must exceed PingEvery. Default 85 s: with the wait before the redial a
+	// dead link is replaced within 90 s.
 	Silence time.Duration
 	// AppSilence ends a session on which no frame of the application, pings of the
 	// gateway included, was read for so long. 0 means never.
@@ -110,7 +111,7 @@ func (c Config) withDefaults() Config {
 		c.Installation = message.InstallationID(c.ClientID)
 	}
 	orDuration(&c.PingEvery, 30*time.Second)
-	orDuration(&c.Silence, 90*time.Second)
+	orDuration(&c.Silence, 85*time.Second)
 	orDuration(&c.OpenTimeout, 10*time.Second)
 	orDuration(&c.DialTimeout, 10*time.Second)
 	orDuration(&c.WriteTimeout, 10*time.Second)

@@ -17,9 +17,10 @@ import (
 	"github.com/penstock-io/penstock/internal/wire"
 )
 
-// readBuffer is gorilla's. It holds a usual frame; a burst is read in larger
-// pieces by the connection beneath.
-const readBuffer = 2 << 10
+// readBuffer is gorilla's, for headers and small frames: every idle socket holds
+// one. The rest of a large frame goes past it, and a burst is read in larger pieces
+// by the connection beneath.
+const readBuffer = 512
 
 // dialURL puts the ticket into the endpoint, which may have a query of its own.
 func (c *Connector) dialURL(g grant) (string, *integrations.End) {

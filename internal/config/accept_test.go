@@ -18,7 +18,7 @@ func TestNothingButABotGivesTheDefaults(t *testing.T) {
 		ID: "bot", Platform: "dingtalk", ClientID: "ding1", ClientSecret: "s3",
 		Topics:  []string{"/v1.0/im/bot/messages/get"},
 		APIBase: "https://api.dingtalk.com", OAPIBase: "https://oapi.dingtalk.com",
-		PingEvery: 30 * time.Second, Silence: 90 * time.Second, ReadLimit: 4 << 20,
+		PingEvery: 30 * time.Second, Silence: 85 * time.Second, ReadLimit: 4 << 20,
 	}}
 	require.Equal(t, &want, accepted(t, bot, nil))
 }

@@ -206,7 +206,7 @@ func defaultInstallation() Installation {
 		Platform: "dingtalk",
 		Topics:   []string{"/v1.0/im/bot/messages/get"},
 		APIBase:  "https://api.dingtalk.com", OAPIBase: "https://oapi.dingtalk.com",
-		PingEvery: 30 * time.Second, Silence: 90 * time.Second, ReadLimit: 4 << 20,
+		PingEvery: 30 * time.Second, Silence: 85 * time.Second, ReadLimit: 4 << 20,
 	}
 }
 

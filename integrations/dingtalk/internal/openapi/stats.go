@@ -117,26 +117,30 @@ type Problem = integrations.Problem
 // problems keeps the open problem of each route.
 type problems struct {
 	mu   sync.Mutex
-	open [routes]Problem // guarded by mu; Seen is 0 where there is none
+	open map[route]Problem // guarded by mu; nil before the first
 }
 
 // note opens a problem, or counts it again.
 func (p *problems) note(r route, code, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o := &p.open[r]
+	o := p.open[r]
 	if o.Seen == 0 || o.Code != code {
-		*o = Problem{Route: r.String(), Code: code, Since: time.Now()}
+		o = Problem{Route: r.String(), Code: code, Since: time.Now()}
 	}
 	o.Detail = detail
 	o.Seen++
+	if p.open == nil {
+		p.open = make(map[route]Problem)
+	}
+	p.open[r] = o
 }
 
 // clear closes a route's problem: the route works.
 func (p *problems) clear(r route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open[r] = Problem{}
+	delete(p.open, r)
 }
 
 // Problems lists what is wrong now, empty when all is well. A problem closes with
@@ -145,8 +149,8 @@ func (s *Sender) Problems() []Problem {
 	s.problems.mu.Lock()
 	defer s.problems.mu.Unlock()
 	var list []Problem
-	for _, o := range s.problems.open {
-		if o.Seen > 0 {
+	for r := range routes {
+		if o, ok := s.problems.open[r]; ok {
 			list = append(list, o)
 		}
 	}
