@@ -30,19 +30,23 @@ func leftBehind(t *testing.T, messages ...*message.Inbound) *memory.Store {
 func TestATryThatAKillEndedIsCounted(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			mem := leftBehind(t, text("a1", "a"), text("a2", "a"), text("b1", "b"), card("card", "b"))
+			mem := leftBehind(t, text("a1", "a"), text("a2", "a"), text("b1", "b"),
+				card("card", "b"), text("waits", "c"))
+			require.NoError(t, mem.Commit(t.Context(), []store.Op{&store.Postpone{
+				Seq: 5, Attempts: 3, At: time.Now().Add(time.Second),
+			}}))
 			h := &recorder{}
 			k := newKitOn(t, relay.Config{
 				Handler: h, Inbound: relay.Queue{Workers: 1},
 				Interrupted: func() bool { return killed },
 			}, mem)
 			k.offer("a3", "a")
-			synctest.Wait()
+			pass(time.Second)
 			got := map[string]int{}
 			for i, id := range h.got() {
 				got[id] = h.attempts[i]
 			}
-			want := map[string]int{"a1": 1, "a2": 1, "a3": 1, "b1": 1, "card": 1}
+			want := map[string]int{"a1": 1, "a2": 1, "a3": 1, "b1": 1, "card": 1, "waits": 4}
 			if killed {
 				want["a1"], want["b1"], want["card"] = 2, 2, 2
 			}

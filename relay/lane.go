@@ -136,7 +136,7 @@ func (l *Lane) load(ctx context.Context, seq store.Seq) (*task, error) {
 		return nil, err
 	}
 	t := &task{lane: l, msg: p.Message, seq: seq, attempts: p.Attempts, notBefore: p.At}
-	if l.relay.mayHaveRun(seq, p.Message) {
+	if l.relay.mayHaveRun(p) {
 		t.attempts++ // a try that came to no end is one
 	}
 	return t, nil

@@ -93,15 +93,16 @@ func (r *Relay) suspect(firsts map[convKey]struct{}, h store.Head) {
 }
 
 // mayHaveRun tells whether a message from the store may have been handled by a run
-// that was interrupted. Synchronous ones are handled out of turn.
-func (r *Relay) mayHaveRun(seq store.Seq, m *message.Inbound) bool {
-	if !r.interrupted || seq > r.lastOld {
+// that was interrupted, beyond the tries that are recorded. Synchronous ones are
+// handled out of turn; one that still waits for its next try has not begun it.
+func (r *Relay) mayHaveRun(p store.Pending) bool {
+	if !r.interrupted || p.Seq > r.lastOld || p.At.After(time.Now()) {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, begun := r.begun[seq]
-	return begun || m.Synchronous()
+	_, begun := r.begun[p.Seq]
+	return begun || p.Message.Synchronous()
 }
 
 func eachHead(
