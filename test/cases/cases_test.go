@@ -14,11 +14,6 @@ var casesDir = flag.String("cases", "../testdata/cases", "folder of the cases to
 // waiting lists what the program cannot do yet, by case and expectation; an empty
 // key is the whole case. The test fails if one of them is met.
 var waiting = []struct{ id, key, why string }{
-	{"041", "store", "the store in memory does not outlive a kill"},
-	{"041", "handler_runs", "the store in memory does not outlive a kill"},
-	{"130", "after_restart", "the store in memory does not outlive a stop"},
-	{"130", "lost", "the store in memory does not outlive a stop"},
-	{"131", "attempts", "attempts are counted across restarts by a store that outlives them"},
 	{"134", "default", "there are no leases"},
 	{"134", "on_lease_loss", "there are no leases"},
 	{"097", "coalesce", "cards are not streamed"},

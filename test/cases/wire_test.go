@@ -163,7 +163,7 @@ func (r *replay) between(i int) {
 		r.session = r.world.session(old)
 	case r.c.Input.Kill9Between:
 		r.settle()
-		r.session = r.restart()
+		r.session = r.kill()
 		r.svc.Record.Do(r.handle)
 	}
 }

@@ -3,6 +3,8 @@ package cases_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,7 @@ type world struct {
 	gw     *dingtalktest.Gateway
 	bot    *dingtalktest.App
 	cfg    *config.Config
+	file   string // of the store, empty for one in memory
 	svc    *system.Service
 	record *system.Record
 	began  time.Time
@@ -61,6 +64,15 @@ func (w *world) serve(addr string, cfg dingtalktest.Config) {
 	w.gw = w.gateway(addr, cfg)
 	w.bot = w.gw.App("")
 	w.cfg = system.Config(system.Installation(bot, w.gw, w.bot.Credentials()))
+	if w.c.needsFile() {
+		w.file = filepath.Join(w.t.TempDir(), "penstock.db")
+		system.OnFile(w.cfg, w.file)
+	}
+}
+
+// needsFile tells that a case is about what outlives a process or a disk.
+func (c *replayed) needsFile() bool {
+	return c.Kind == "shutdown" || c.Kind == "recovery" || c.Input.Kill9Between
 }
 
 // gateway serves one more gateway of the world.
@@ -86,11 +98,20 @@ func (w *world) connect() *dingtalktest.Session {
 	return w.session(0)
 }
 
-// restart ends the service as roughly as this process can and starts another.
-func (w *world) restart() *dingtalktest.Session {
+// kill ends the service and starts another on what was on the disk at that instant;
+// what the first one writes in its last moments is lost.
+func (w *world) kill() *dingtalktest.Session {
+	w.t.Helper()
 	old := w.lastSession()
-	w.cfg.StopWithin = time.Millisecond
-	_ = w.svc.Stop() // that work was lost is what the case looks at
+	left := filepath.Join(w.t.TempDir(), "penstock.db")
+	for _, end := range []string{"", "-wal"} {
+		b, err := os.ReadFile(w.file + end)
+		require.NoError(w.t, err)
+		require.NoError(w.t, os.WriteFile(left+end, b, 0o600))
+	}
+	w.file = left
+	system.OnFile(w.cfg, left)
+	require.NoError(w.t, w.svc.Stop())
 	w.run()
 	return w.session(old)
 }

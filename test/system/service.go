@@ -31,6 +31,12 @@ func Config(in ...config.Installation) *config.Config {
 	return &c
 }
 
+// OnFile lets a service keep its messages in a file, as it does by default.
+func OnFile(c *config.Config, path string) {
+	c.Store.Kind, c.Store.Path = "sqlite", path
+	c.Admin.Socket = "off" // a bubble cannot wait for a socket
+}
+
 // Installation is one bot of a gateway, subscribed to every topic.
 func Installation(
 	id string, g *dingtalktest.Gateway, c dingtalktest.Credentials,
@@ -39,7 +45,7 @@ func Installation(
 		ID: id, Platform: "dingtalk", ClientID: c.ClientID, ClientSecret: config.Secret(c.Secret),
 		RobotCode: c.RobotCode, APIBase: g.URL(), OAPIBase: g.URL(),
 		AllowInsec: true, Proxy: "none",
-		PingEvery: 30 * time.Second, Silence: 90 * time.Second, ReadLimit: 4 << 20,
+		PingEvery: 30 * time.Second, Silence: 85 * time.Second, ReadLimit: 4 << 20,
 		Topics: []string{
 			dingtalktest.TopicRobot, dingtalktest.TopicDelegate, dingtalktest.TopicCard,
 			dingtalktest.TopicQuery, dingtalktest.TopicPlugin,
