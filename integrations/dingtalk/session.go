@@ -41,13 +41,20 @@ type session struct {
 	nextPing time.Time
 }
 
+// acksWaiting is how many acknowledgements may wait before the peer is taken for
+// one that does not read.
+const acksWaiting = 4096
+
 func newSession(c *Connector, in integrations.Intake, ws *websocket.Conn) *session {
 	now := time.Now()
 	s := &session{
-		c:        c,
-		in:       in,
-		ws:       ws,
-		sock:     wire.NewSocket(ws.NetConn(), wire.Config{WriteTimeout: c.cfg.WriteTimeout}),
+		c:  c,
+		in: in,
+		ws: ws,
+		sock: wire.NewSocket(ws.NetConn(), wire.Config{
+			WriteTimeout: c.cfg.WriteTimeout,
+			Frames:       acksWaiting,
+		}),
 		started:  now,
 		nextPing: now.Add(c.cfg.PingEvery),
 	}

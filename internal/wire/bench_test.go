@@ -33,7 +33,7 @@ func BenchmarkAcks(b *testing.B) {
 		defer close(done)
 		_, _ = io.Copy(io.Discard, peer)
 	}()
-	s := wire.NewSocket(ours, wire.Config{})
+	s := wire.NewSocket(ours, wire.Config{Frames: 4096})
 	payload := []byte(strings.Repeat("x", 150))
 	b.ReportAllocs()
 	for b.Loop() {

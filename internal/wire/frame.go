@@ -21,9 +21,6 @@ const (
 // maxControl is the largest payload of a frame that is not a message.
 const maxControl = 125
 
-// maxHeader is the length of the longest frame header, masking key included.
-const maxHeader = 14
-
 func (o Op) isControl() bool { return o >= Shut }
 
 // appendFrame adds a whole frame to b. Clients must mask (RFC 6455, 5.3), with
@@ -54,6 +51,21 @@ func appendLength(b []byte, bit byte, n int) []byte {
 	default:
 		return binary.BigEndian.AppendUint64(append(b, bit|127), uint64(n))
 	}
+}
+
+// frameSize is the length of a frame with a payload of n bytes.
+func frameSize(n int, masked bool) int {
+	size := n + 2
+	switch {
+	case n > 0xffff:
+		size += 8
+	case n > maxControl:
+		size += 2
+	}
+	if masked {
+		size += 4
+	}
+	return size
 }
 
 // maskBytes XORs b with the key, eight bytes at a time: the key repeats every

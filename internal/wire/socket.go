@@ -3,20 +3,10 @@ package wire
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
-)
-
-// Lane is a queue of a socket.
-type Lane uint8
-
-// Lanes, in the order they are emptied.
-const (
-	Control Lane = iota // pings, pongs, and answers that prove we are alive
-	Normal              // everything else
-	lanes
 )
 
 // Errors of a socket.
@@ -25,18 +15,36 @@ var (
 	ErrClosed = errors.New("socket is closed")
 	// ErrFull means that the lane is full: the peer does not read.
 	ErrFull = errors.New("socket lane is full")
-	// ErrTooLarge means that a control frame has more than 125 bytes.
-	ErrTooLarge = errors.New("control frame is too large")
+	// ErrTooLarge means that the frame is beyond a limit that waiting does not
+	// change: a control frame has at most 125 bytes, any frame Config.MaxFrame, and
+	// no frame is larger than its peer's share of the budget.
+	ErrTooLarge = errors.New("frame is too large")
 )
 
 // Config sets the bounds of a socket. The zero value works.
 type Config struct {
 	// WriteTimeout bounds one write. Default 10 s.
 	WriteTimeout time.Duration
+	// SendTimeout is the deadline of a frame that waits and has no other. Default
+	// 30 s.
+	SendTimeout time.Duration
 	// ControlFrames bounds the control lane. Default 32.
 	ControlFrames int
-	// Frames and Bytes bound the normal lane. Defaults 4096 and 8 MiB.
-	Frames, Bytes int
+	// CriticalFrames, Frames and BulkFrames bound the other lanes. Defaults 16, 96
+	// and 16: 128 in all.
+	CriticalFrames, Frames, BulkFrames int
+	// Bytes bounds the critical and the normal lane, each, BulkBytes the bulk
+	// lane. Defaults 8 MiB and 64 MiB.
+	Bytes, BulkBytes int
+	// MaxFrame bounds the payload of one frame. Default 16 MiB.
+	MaxFrame int
+	// TrackFrames and TrackBytes bound what is kept until it is acknowledged.
+	// Defaults 4096 and 64 MiB.
+	TrackFrames, TrackBytes int
+	// Peer pays for the bytes. Nil: only the bounds above hold.
+	Peer *Peer
+	// Hooks report what becomes of frames.
+	Hooks Hooks
 	// Server leaves frames unmasked, as servers must.
 	Server bool
 }
@@ -45,15 +53,18 @@ func (c Config) withDefaults() Config {
 	if c.WriteTimeout <= 0 {
 		c.WriteTimeout = 10 * time.Second
 	}
-	if c.ControlFrames <= 0 {
-		c.ControlFrames = 32
+	if c.SendTimeout <= 0 {
+		c.SendTimeout = 30 * time.Second
 	}
-	if c.Frames <= 0 {
-		c.Frames = 4096
-	}
-	if c.Bytes <= 0 {
-		c.Bytes = 8 << 20
-	}
+	c.ControlFrames = orDefault(c.ControlFrames, 32)
+	c.CriticalFrames = orDefault(c.CriticalFrames, 16)
+	c.Frames = orDefault(c.Frames, 96)
+	c.BulkFrames = orDefault(c.BulkFrames, 16)
+	c.Bytes = orDefault(c.Bytes, 8<<20)
+	c.BulkBytes = orDefault(c.BulkBytes, 64<<20)
+	c.MaxFrame = orDefault(c.MaxFrame, 16<<20)
+	c.TrackFrames = orDefault(c.TrackFrames, 4096)
+	c.TrackBytes = orDefault(c.TrackBytes, 64<<20)
 	return c
 }
 
@@ -64,57 +75,57 @@ type Stats struct {
 }
 
 // Socket is the writing side of one WebSocket connection. All methods may be
-// called from any number of goroutines, and after the end.
+// called from any number of goroutines, and after the end. A socket must be
+// closed, also after it has failed.
 type Socket struct {
 	// immutable
-	conn net.Conn
-	raw  net.Conn // conn without TLS: closing it never waits for the peer
-	cfg  Config
+	conn    net.Conn
+	raw     net.Conn // conn without TLS: closing it never waits for the peer
+	resumes bool     // a write that has timed out can be continued: not over TLS
+	cfg     Config
+	run     func() // write, made once so that starting it needs no memory
 
-	writer sync.WaitGroup // grows only under mu, while the socket is open
+	gone   chan struct{}  // closed, under mu, when no frame is taken any more
+	writer sync.WaitGroup // grows only under mu, while frames wait or may come
+	users  sync.WaitGroup // calls that send; grows only under mu, while open
+	writes atomic.Uint64
+	track  Tracker // has its own mutex, which is never held with mu
 
 	mu sync.Mutex
 	// guarded by mu
 	lanes    [lanes]lane
-	writing  bool   // a writer goroutine exists
-	finished bool   // Finish was called in time
-	gate     error  // why no frame is taken any more
-	shut     []byte // payload of the last frame, until it is written
-	cause    error  // what broke the socket
+	passed   [lanes]int // frames that left while the lane waited
+	writing  bool       // there is a writer, as there must be while a frame waits
+	finished bool       // Finish was called in time
+	gate     error      // why no frame is taken any more
+	broken   bool       // nothing is written any more
+	shut     []byte     // payload of the last frame, until it is written
+	cause    error      // what broke the socket
 	stats    Stats
 }
 
 // NewSocket makes the writer of conn, on which the handshake is done and nobody
 // else writes more than whole frames. It starts nothing.
 func NewSocket(conn net.Conn, cfg Config) *Socket {
-	s := &Socket{conn: conn, raw: conn, cfg: cfg.withDefaults()}
+	cfg = cfg.withDefaults()
+	s := &Socket{conn: conn, raw: conn, resumes: true, cfg: cfg, gone: make(chan struct{})}
 	if t, ok := conn.(*tls.Conn); ok {
-		s.raw = t.NetConn()
+		s.raw, s.resumes = t.NetConn(), false
 	}
-	s.lanes[Control] = lane{maxFrame: s.cfg.ControlFrames, maxByte: batchSize}
-	s.lanes[Normal] = lane{maxFrame: s.cfg.Frames, maxByte: s.cfg.Bytes}
+	s.run = s.write
+	s.track.maxFrames, s.track.maxBytes = cfg.TrackFrames, cfg.TrackBytes
+	s.track.peer, s.track.hooks = cfg.Peer, &s.cfg.Hooks
+	s.lanes = [lanes]lane{
+		Control:  {maxFrame: cfg.ControlFrames, maxByte: batchSize},
+		Critical: {maxFrame: cfg.CriticalFrames, maxByte: cfg.Bytes},
+		Normal:   {maxFrame: cfg.Frames, maxByte: cfg.Bytes},
+		Bulk:     {maxFrame: cfg.BulkFrames, maxByte: cfg.BulkBytes},
+	}
 	return s
 }
 
-// Send hands over one frame; payload is copied. It never blocks. It returns
-// ErrFull, ErrTooLarge, or ErrClosed; then the frame was not taken.
-func (s *Socket) Send(l Lane, op Op, payload []byte) error {
-	if op.isControl() && len(payload) > maxControl {
-		return ErrTooLarge
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gate != nil {
-		return s.gate
-	}
-	if !s.lanes[l].takes(maxHeader + len(payload)) {
-		return ErrFull
-	}
-	s.lanes[l].add(op, !s.cfg.Server, payload)
-	s.stats.Taken++
-	s.wakeLocked()
-	return nil
-}
+// Tracker knows the frames that were sent with an id.
+func (s *Socket) Tracker() *Tracker { return &s.track }
 
 // Finish takes no more frames, lets those already taken leave, and ends with a
 // close frame of this code. It does not block and does not close the connection:
@@ -126,20 +137,22 @@ func (s *Socket) Finish(code uint16) {
 	if s.gate != nil {
 		return
 	}
-	s.gate, s.finished = ErrClosed, true
+	s.gateLocked()
+	s.finished = true
 	s.shut = ShutPayload(code)
 	s.wakeLocked()
 }
 
 // Fail breaks the socket: the connection is closed at once, which also wakes its
-// reader, and frames that wait are dropped. The first cause is kept.
+// reader, and frames that wait are dropped. The first cause is kept. It neither
+// blocks nor calls a hook.
 func (s *Socket) Fail(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause == nil {
 		s.cause = cause
 	}
-	s.dropLocked()
+	s.breakLocked()
 	_ = s.raw.Close()
 }
 
@@ -154,20 +167,23 @@ func (s *Socket) Err() error {
 func (s *Socket) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stats
+	st := s.stats
+	st.Writes = s.writes.Load()
+	return st
 }
 
 // lingerFor bounds how long Close lets frames leave after Finish.
 const lingerFor = time.Second
 
-// Close closes the connection and returns when the writer has gone. After Finish
-// it lets what was taken leave, for a second at most; without it, frames that
-// wait are dropped. Closing again is harmless.
+// Close closes the connection and returns when the writer and every call that
+// sends have gone, and every reserved byte is given back. After Finish it lets
+// what was taken leave, for a second at most; without it, frames that wait are
+// dropped. Closing again is harmless. A hook must not call it.
 func (s *Socket) Close() {
 	s.mu.Lock()
 	polite := s.finished && s.cause == nil
 	if !polite {
-		s.dropLocked()
+		s.breakLocked()
 	}
 	s.mu.Unlock()
 	if polite {
@@ -175,6 +191,8 @@ func (s *Socket) Close() {
 	}
 	_ = s.raw.Close()
 	s.writer.Wait()
+	s.users.Wait()
+	s.track.close()
 }
 
 // linger waits for the writer and says goodbye. A write, and TLS on closing,
@@ -186,88 +204,17 @@ func (s *Socket) linger() {
 	_ = s.conn.Close()
 }
 
-func (s *Socket) dropLocked() {
-	s.gate = ErrClosed
+func (s *Socket) gateLocked() {
+	if s.gate == nil {
+		s.gate = ErrClosed
+		close(s.gone)
+	}
+}
+
+// breakLocked leaves to the writer to drop what waits: where a frame waits, there
+// is one, and it is not the caller, who may hold locks that a hook wants.
+func (s *Socket) breakLocked() {
+	s.gateLocked()
+	s.broken = true
 	s.shut = nil
-	for i := range s.lanes {
-		s.stats.Dropped += uint64(s.lanes[i].clear())
-	}
-}
-
-// wakeLocked makes sure that somebody writes.
-func (s *Socket) wakeLocked() {
-	if s.writing {
-		return
-	}
-	s.writing = true
-	s.writer.Add(1)
-	go s.write()
-}
-
-// write empties the lanes and ends.
-func (s *Socket) write() {
-	defer s.writer.Done()
-	for b := s.next(); b != nil; b = s.next() {
-		err := s.flush(b.b)
-		s.account(b.frames, err)
-		b.release()
-		if err != nil {
-			s.Fail(err)
-		}
-	}
-}
-
-// next takes what leaves with the next write; nil ends the writer.
-func (s *Socket) next() *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out, more := s.lanes[Control].pop(), s.lanes[Normal].pop()
-	switch {
-	case out == nil:
-		out = more
-	case more != nil:
-		out.b = append(out.b, more.b...)
-		out.frames += more.frames
-		more.release()
-	}
-	if out == nil {
-		out = s.lastLocked()
-	}
-	if out == nil {
-		s.writing = false
-	}
-	return out
-}
-
-// lastLocked gives the close frame once it is due; nothing follows it.
-func (s *Socket) lastLocked() *batch {
-	if s.shut == nil {
-		return nil
-	}
-	b := newBatch()
-	b.b = appendFrame(b.b, Shut, !s.cfg.Server, s.shut)
-	s.shut = nil
-	return b
-}
-
-func (s *Socket) flush(b []byte) error {
-	err := s.conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
-	if err == nil {
-		_, err = s.conn.Write(b)
-	}
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
-}
-
-func (s *Socket) account(frames int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Writes++
-	if err != nil {
-		s.stats.Dropped += uint64(frames)
-		return
-	}
-	s.stats.Written += uint64(frames)
 }
