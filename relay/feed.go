@@ -36,6 +36,9 @@ type feed[K comparable, T any] struct {
 	// meanwhile waits in late, because an older item of its key may yet come.
 	seeding bool
 	late    []lateItem[K]
+	// gone takes what still comes once the feed is closed; nil until then, and
+	// never changed after.
+	gone func(K, store.Seq)
 }
 
 type spill[K comparable] struct {
@@ -57,7 +60,9 @@ func newFeed[K comparable, T any](
 
 // admit takes an item that has just been committed.
 func (f *feed[K, T]) admit(k K, seq store.Seq, item T) {
-	f.mu.Lock()
+	if !f.open(k, seq) {
+		return
+	}
 	defer f.mu.Unlock()
 	if f.seeding {
 		f.late = append(f.late, lateItem[K]{k, seq})
@@ -76,7 +81,9 @@ func (f *feed[K, T]) admit(k K, seq store.Seq, item T) {
 
 // admitStored takes an item that has just been committed and is only in the store.
 func (f *feed[K, T]) admitStored(k K, seq store.Seq) {
-	f.mu.Lock()
+	if !f.open(k, seq) {
+		return
+	}
 	defer f.mu.Unlock()
 	if f.seeding {
 		f.late = append(f.late, lateItem[K]{k, seq})
@@ -88,9 +95,41 @@ func (f *feed[K, T]) admitStored(k K, seq store.Seq) {
 
 // seed takes the number of an older item.
 func (f *feed[K, T]) seed(k K, seq store.Seq) {
-	f.mu.Lock()
+	if !f.open(k, seq) {
+		return
+	}
 	f.spillLocked(k, seq, nil)
 	f.mu.Unlock()
+}
+
+// open takes the lock for an item that comes. If the feed is closed, the item goes
+// where all of them go and the lock is not held.
+func (f *feed[K, T]) open(k K, seq store.Seq) bool {
+	f.mu.Lock()
+	if f.gone == nil {
+		return true
+	}
+	f.mu.Unlock()
+	f.gone(k, seq)
+	return false
+}
+
+// close gives the numbers of all items that wait to gone, which also gets those
+// that still come. It is called without locks, once.
+func (f *feed[K, T]) close(gone func(K, store.Seq)) {
+	f.mu.Lock()
+	left := f.late
+	for _, s := range f.waiting {
+		for _, seq := range s.seqs {
+			left = append(left, lateItem[K]{s.key, seq})
+		}
+	}
+	f.gone, f.late, f.waiting, f.ready = gone, nil, nil, nil
+	f.spilled.Store(0)
+	f.mu.Unlock()
+	for _, l := range left {
+		gone(l.key, l.seq)
+	}
 }
 
 // beginSeeding makes admit wait for endSeeding.
@@ -192,6 +231,9 @@ func (f *feed[K, T]) next() (*spill[K], store.Seq) {
 func (f *feed[K, T]) place(s *spill[K], item T) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.gone != nil {
+		return false
+	}
 	err := f.enqueue(s.key, item)
 	switch {
 	case err == nil:
@@ -211,8 +253,10 @@ func (f *feed[K, T]) place(s *spill[K], item T) bool {
 
 func (f *feed[K, T]) shift(s *spill[K]) {
 	f.mu.Lock()
-	f.shiftLocked(s)
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	if f.gone == nil {
+		f.shiftLocked(s)
+	}
 }
 
 // shiftLocked forgets the oldest number of s, the first ready key, and lets the

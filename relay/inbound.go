@@ -188,7 +188,7 @@ func (t *task) attempt(
 	if h := r.cfg.Hooks.Handled; h != nil {
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}
-	if err != nil && ctx.Err() != nil && r.isStopping() {
+	if err != nil && t.lane.cutOff(ctx) {
 		t.noteCutOff()
 		return r.leave()
 	}
@@ -203,6 +203,15 @@ func (t *task) attempt(
 		return r.leave()
 	}
 	return dispatch.Detach()
+}
+
+// cutOff tells whether a stop or the end of the lane has ended a run. A deadline
+// that passes while the lane drains is the handler's own failure: what is queued
+// behind it still runs.
+func (l *Lane) cutOff(ctx context.Context) bool {
+	err := ctx.Err()
+	return err != nil && (l.relay.isStopping() ||
+		l.closed.Load() && errors.Is(err, context.Canceled))
 }
 
 // unreachedWait is the wait for somebody who can be asked, unless Relay.Nudge ends

@@ -74,7 +74,35 @@ func (l *Lane) Detach(ctx context.Context) bool {
 	r.mu.Lock()
 	delete(r.lanes, l.id)
 	r.mu.Unlock()
+	l.feed.close(l.strand)
+	r.mu.Lock()
+	left := len(r.orphans[l.id])
+	r.mu.Unlock()
+	if left > 0 {
+		l.log.Info("messages wait in the store until the installation is back", "messages", left)
+	}
 	return ok
+}
+
+// ended is told of each message that has left the queue. One that the end of the
+// lane has cut off is kept for the next lane.
+func (l *Lane) ended(t *inTask, res dispatch.Result) {
+	switch {
+	case !res.Abandoned && !errors.Is(res.Err, errLeft):
+	case l.relay.isStopping():
+		l.relay.cutOff(res, t.Job)
+	default:
+		l.strand(t.Key, t.Job.seq)
+	}
+}
+
+// strand notes a message that is only in the store for the installation's next
+// lane. Until the end of Detach that is this one, whose feed gives it up then.
+func (l *Lane) strand(k message.ConversationID, seq store.Seq) {
+	h := store.Head{Seq: seq, Installation: l.id, Conversation: k}
+	if next := l.relay.laneOrOrphan(h); next != nil {
+		next.feed.seed(k, seq)
+	}
 }
 
 // Accept takes a delivery from a session: it is acknowledged once its message is

@@ -164,7 +164,8 @@ func (r *Relay) build() (err error) {
 }
 
 // Attach adds an installation and returns the lane that takes its deliveries.
-// Items of it that an earlier run left in the store are handled first.
+// Items of it that an earlier run or an earlier lane left in the store are handled
+// first.
 func (r *Relay) Attach(id message.InstallationID, s Sender) (*Lane, error) {
 	l := &Lane{relay: r, id: id, log: r.cfg.Logger.With("installation", string(id))}
 	l.sender.Store(&s)
@@ -176,7 +177,7 @@ func (r *Relay) Attach(id message.InstallationID, s Sender) (*Lane, error) {
 		Workers: q.Workers, PerKey: q.PerKey, Pending: q.Pending, Timeout: q.Timeout,
 		Hooks: dispatch.Hooks[message.ConversationID, *task]{
 			OnFreed: func(k message.ConversationID) { l.feed.freed(k) },
-			OnDone:  func(t *inTask, res dispatch.Result) { r.cutOff(res, t.Job) },
+			OnDone:  l.ended,
 			OnStuck: l.stuck,
 		},
 	})
