@@ -10,11 +10,13 @@ import (
 type Format string
 
 // Formats of replies. FormatCard changes a card that was sent before; its body
-// is Card.
+// is Card. FormatVendor is a message in the platform's own form, which stands in
+// Card and leaves as it is; it is never split, and mentions whom it says itself.
 const (
 	FormatText     Format = "text"
 	FormatMarkdown Format = "markdown"
 	FormatCard     Format = "card"
+	FormatVendor   Format = "vendor"
 )
 
 // Reply is what a handler answers. The zero Format means FormatText.

@@ -108,6 +108,15 @@ func (m *Members) Value() Value {
 	return m.val
 }
 
+// End tells where in the document the member's value ends, which is where it
+// starts plus the length of its Raw. It reads the value.
+func (m *Members) End() int {
+	if m.pending {
+		m.read()
+	}
+	return m.pos
+}
+
 // AppendText appends the text of the member's value, as [Value.AppendText] does,
 // and reads a string only once for it. Call it instead of Value, not after it.
 // For a malformed value it appends anything.

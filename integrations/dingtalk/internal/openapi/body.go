@@ -20,6 +20,9 @@ const (
 
 // webhookBody is what the webhook takes. Mentions need the id in the text too.
 func (s *Sender) webhookBody(o *message.Outbound) []byte {
+	if o.Format == message.FormatVendor {
+		return o.Card
+	}
 	ids := s.mentions(o)
 	b := make([]byte, 0, len(o.Text)+len(o.Text)/8+512)
 	b = append(b, '{')
@@ -57,13 +60,21 @@ func msgParam(o *message.Outbound) (msgKey string, param []byte) {
 	return "sampleText", append(appendField(b, "content", o.Text), '}')
 }
 
+// template is msgParam for every format.
+func template(o *message.Outbound) (msgKey string, param []byte, err error) {
+	if o.Format == message.FormatVendor {
+		return vendorTemplate(o.Card)
+	}
+	msgKey, param = msgParam(o)
+	return msgKey, param, nil
+}
+
 // robotBody is what the robot API takes on its two routes.
-func robotBody(t *Target, o *message.Outbound, direct bool) []byte {
-	key, param := msgParam(o)
+func robotBody(t *Target, key string, param []byte) []byte {
 	b := make([]byte, 0, len(param)+len(param)/8+512)
 	b = append(b, '{')
 	b = appendField(b, "robotCode", t.RobotCode)
-	if direct {
+	if t.Direct {
 		b = appendStrings(appendName(b, "userIds"), []message.UserID{t.StaffID})
 	} else {
 		b = appendField(b, "openConversationId", string(t.Conversation))

@@ -65,11 +65,22 @@ func (s *Sender) Send(ctx context.Context, o message.Outbound) (message.Receipt,
 	return s.sendText(ctx, &t, &o)
 }
 
+// content refuses what no route can carry.
+func content(o *message.Outbound) error {
+	switch {
+	case o.Format == message.FormatVendor:
+		return checkVendor(o.Card)
+	case strings.TrimSpace(o.Text) == "":
+		return never("empty_text", errors.New("the reply has no text"))
+	}
+	return nil
+}
+
 func (s *Sender) sendText(
 	ctx context.Context, t *Target, o *message.Outbound,
 ) (message.Receipt, error) {
-	if strings.TrimSpace(o.Text) == "" {
-		return message.Receipt{}, never("empty_text", errors.New("the reply has no text"))
+	if err := content(o); err != nil {
+		return message.Receipt{}, err
 	}
 	hook := s.hook(t)
 	if hook == hookUsable {
@@ -140,7 +151,11 @@ func (s *Sender) robotCall(t *Target, o *message.Outbound, hook hookState) (call
 		}
 		return c, never(code, robotErrors[t.Direct])
 	}
-	c.url, c.body = s.cfg.APIBase+path, robotBody(t, o, t.Direct)
+	key, param, err := template(o)
+	if err != nil {
+		return c, err
+	}
+	c.url, c.body = s.cfg.APIBase+path, robotBody(t, key, param)
 	return c, nil
 }
 

@@ -22,7 +22,7 @@ func (s *Sender) Split(o message.Outbound) []message.Outbound {
 		o.Group = o.ID
 	}
 	o.Part, o.Parts = 1, 1
-	if o.Format == message.FormatCard || s.fits(&o) {
+	if o.Format == message.FormatCard || o.Format == message.FormatVendor || s.fits(&o) {
 		return []message.Outbound{o}
 	}
 	if o.Format == message.FormatMarkdown {
