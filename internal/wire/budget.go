@@ -235,6 +235,11 @@ func (p *Peer) encoder(ctx context.Context, gone <-chan struct{}, wait bool) err
 	case <-gone:
 		return ErrClosed
 	case <-ctx.Done():
+	}
+	select {
+	case p.b.encoders <- struct{}{}: // both were ready
+		return nil
+	default:
 		return ctx.Err()
 	}
 }

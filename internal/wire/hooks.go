@@ -43,7 +43,7 @@ type Sent struct {
 
 // Hooks report what becomes of frames. Every frame that a socket is asked to send
 // is reported once: by Sent with no error, or by Dropped. Frames that Tracker
-// knows already are not; a resend counts as a frame. A nil hook is skipped.
+// knows already are not; a resend that was queued counts as a frame. A nil hook is skipped.
 //
 // Hooks run on the goroutine that sends, writes or ends, and no lock of this
 // package is held. They must not block, nor close the socket, nor take a lock

@@ -86,7 +86,8 @@ func (s *Socket) Resend(id string) (State, error) {
 	}
 	l := o.lane
 	if _, err := s.enqueue(o, way{}); err != nil {
-		s.abandon(o, err)
+		s.forgo(o, err)
+		o.recycle()
 		return Written, err
 	}
 	s.track.noteResent()
@@ -98,7 +99,9 @@ func (s *Socket) Resend(id string) (State, error) {
 
 func (s *Socket) send(ctx context.Context, f Frame, w way) error {
 	err := s.enter()
-	if err == nil {
+	if err != nil {
+		s.cfg.Hooks.dropped(f.Lane, err)
+	} else {
 		err = s.pass(ctx, f, w)
 		s.users.Done()
 	}
@@ -214,20 +217,28 @@ func (s *Socket) enqueue(o *op, w way) (mine bool, err error) {
 // await waits for what the sender wants. A result that is there wins over a
 // deadline that has passed.
 func (s *Socket) await(ctx context.Context, o *op) error {
-	if told := s.blocking(o); told != nil {
-		timer := time.NewTimer(time.Until(o.by))
-		defer timer.Stop()
+	told := s.blocking(o)
+	if told == nil {
+		return s.result(o)
+	}
+	timer := time.NewTimer(time.Until(o.by))
+	defer timer.Stop()
+	gone := s.gone
+	for {
 		select {
 		case <-told:
-		case <-ctx.Done():
-			s.withdraw(o, ctx.Err())
-			<-told
+			return s.result(o)
+		case <-gone:
+			gone = nil
+			s.withdraw(o, waiting, ErrClosed)
+			continue
 		case <-timer.C:
-			s.withdraw(o, context.DeadlineExceeded)
-			<-told
+			s.withdraw(o, queued, context.DeadlineExceeded)
+		case <-ctx.Done():
+			s.withdraw(o, queued, ctx.Err())
 		}
+		<-told // at once, or when the write has ended, which the deadline bounds too
 	}
-	return s.result(o)
 }
 
 // blocking gives the channel to wait for, nil if there is nothing to wait for.
@@ -242,11 +253,10 @@ func (s *Socket) blocking(o *op) <-chan struct{} {
 	return told
 }
 
-// withdraw takes o back if the writer has not got it; otherwise the write is
-// about to end, for the frame's deadline bounds it too.
-func (s *Socket) withdraw(o *op, err error) {
+// withdraw takes o back if it has come no further than the given phase.
+func (s *Socket) withdraw(o *op, last phase, err error) {
 	s.mu.Lock()
-	mine := !o.reached() && o.phase < flying
+	mine := !o.reached() && o.phase <= last
 	if mine {
 		s.lanes[o.lane].remove(o)
 		s.admitLocked()

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 )
@@ -157,8 +158,8 @@ func (t *Tracker) lift(id string) (*op, State) {
 	return o, Written
 }
 
-// settle takes over the bytes of a frame that was written, or that was written
-// before. What nobody needs stays with o, to be released by the caller.
+// settle takes over the bytes of a frame that was written, now or before a resend
+// that failed. What nobody needs stays with o, to be released by the caller.
 func (t *Tracker) settle(o *op, err error) {
 	e := o.entry
 	o.entry = nil
@@ -183,7 +184,13 @@ func (t *Tracker) keepLocked(e *entry, o *op) {
 		return
 	}
 	e.b, e.held = o.b, o.held
-	o.b, o.held = nil, 0
+	o.held = 0
+	if len(e.b) <= keptFrame {
+		// The buffer may be far larger than the frame, and serves the next one.
+		e.b = bytes.Clone(e.b)
+	} else {
+		o.b = nil
+	}
 	t.kept.push(e)
 	t.bytes += len(e.b)
 }

@@ -34,18 +34,18 @@ func (u *unit) recycle() {
 	units.Put(u)
 }
 
-// takes tells whether a frame may join. A big one joins only control frames, so
-// that a control frame that comes later waits for one frame, not for a batch too.
+// takes tells whether a frame may join. The first that is not control always may,
+// so that no flood of control frames keeps the others out. A big one may as the
+// first only, so that a control frame that comes later waits for one frame, not
+// for a batch too.
 func (u *unit) takes(o *op) bool {
 	switch {
-	case len(u.ops) == 0:
-		return true
 	case u.big:
 		return false
-	case len(o.b) > bigFrame:
-		return u.content == 0
+	case len(u.ops) == 0, o.lane != Control && u.content == 0:
+		return true
 	}
-	return u.size+len(o.b) <= batchSize
+	return len(o.b) <= bigFrame && u.size+len(o.b) <= batchSize
 }
 
 func (u *unit) add(o *op) {
