@@ -263,19 +263,34 @@ func (r *Relay) drain(ctx context.Context) Report {
 	}
 	oks := make([]bool, len(lanes)+1)
 	var g errgroup.Group
-	g.Go(func() error { oks[len(lanes)] = r.sync.DrainAndClose(ctx); return nil })
+	g.Go(func() error { oks[len(lanes)] = drainQueue(ctx, r.sync); return nil })
 	for i, l := range lanes {
 		l.closed.Store(true)
-		g.Go(func() error { oks[i] = l.queue.DrainAndClose(ctx); return nil })
+		g.Go(func() error { oks[i] = drainQueue(ctx, l.queue); return nil })
 	}
 	_ = g.Wait() // the functions return nil
 	for _, l := range lanes {
 		l.mute.Store(true)
 	}
-	oks = append(oks, r.out.DrainAndClose(ctx))
+	oks = append(oks, drainQueue(ctx, r.out))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Report{Drained: !slices.Contains(oks, false), Unfinished: r.unfinished}
+}
+
+// cutGrace is how long runs that a stop has cut off have to return, so that their
+// try is noted before the writer ends.
+const cutGrace = 25 * time.Millisecond
+
+// drainQueue ends a queue, and tells whether everything in it ended by itself.
+func drainQueue[K comparable, J any](ctx context.Context, q *dispatch.Dispatcher[K, J]) bool {
+	if q.DrainAndClose(ctx) {
+		return true
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
+	defer cancel()
+	_ = q.Drain(grace) // what ignores its context is left behind
+	return false
 }
 
 // wakeEvery is how often held items are woken while the relay leaves: one may be

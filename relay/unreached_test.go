@@ -19,13 +19,17 @@ import (
 // absent is a handler that can be away.
 type absent struct {
 	recorder
-	away atomic.Bool
+	away   atomic.Bool
+	broken atomic.Bool // it is there and fails
 }
 
 func newAbsent() *absent {
 	a := &absent{}
 	a.away.Store(true)
 	a.handle = func(context.Context, *message.Inbound) (router.Result, error) {
+		if a.broken.Load() {
+			return router.Result{}, errors.New("broken")
+		}
 		if a.away.Load() {
 			return router.Result{}, &router.Error{Unreached: true, Err: errors.New("nobody is there")}
 		}
@@ -85,9 +89,7 @@ func TestFailuresCountAfterAbsence(t *testing.T) {
 		k.offer("m1", "a")
 		pass(20 * time.Second)
 		before := len(h.got())
-		h.handle = func(context.Context, *message.Inbound) (router.Result, error) {
-			return router.Result{}, errors.New("broken")
-		}
+		h.broken.Store(true)
 		pass(time.Minute)
 		require.Len(t, h.got(), before+3)
 		require.EqualValues(t, 1, k.relay.Stats().Dead["attempts"])
