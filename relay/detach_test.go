@@ -94,3 +94,40 @@ func TestAttachTakesUpWhatIsCommittedAfterDetach(t *testing.T) {
 		require.Zero(t, k.stop(time.Second).Inbox)
 	})
 }
+
+// Replies wait while their installation is gone, and go as soon as it is back.
+func TestAttachSendsWhatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, relay.Config{Handler: answering})
+		k.sender.fails = []error{sendError(message.NextAgain, 0, message.LandedNo)}
+		k.offer("a1", "a")
+		k.offer("a2", "a")
+		synctest.Wait()
+		require.True(t, k.detach())
+		pass(10 * time.Second) // the next try finds nobody
+		require.Empty(t, k.sender.texts())
+		k.attach()
+		synctest.Wait()
+		require.Equal(t, []string{"a1#1", "a2#1"}, k.sender.texts())
+		k.stop(time.Second)
+	})
+}
+
+// Replies that a refused sender has parked go as soon as there is another one.
+func TestSetSenderSendsWhatWasParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, relay.Config{Handler: answering})
+		k.sender.fails = []error{sendError(message.NextPark, time.Hour, message.LandedNo)}
+		k.offer("a1", "a")
+		k.offer("b1", "b")
+		pass(time.Second)
+		k.offer("c1", "c")
+		pass(time.Second)
+		require.NotContains(t, k.sender.texts(), "c1#1")
+		fresh := &sender{}
+		k.lane.SetSender(fresh)
+		synctest.Wait()
+		require.Contains(t, fresh.texts(), "c1#1")
+		k.stop(time.Second)
+	})
+}

@@ -44,6 +44,7 @@ func (l *Lane) SetSender(s Sender) {
 	l.sender.Store(&s)
 	l.parked.Store(0)
 	l.parkedFor.Store(nil)
+	l.relay.out.Wake() // what waits for the old one need not wait any more
 }
 
 // Trouble tells why the lane cannot take deliveries or send replies at present:

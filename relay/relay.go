@@ -188,6 +188,7 @@ func (r *Relay) Attach(id message.InstallationID, s Sender) (*Lane, error) {
 	if err := r.addLane(l); err != nil {
 		return nil, err
 	}
+	r.out.Wake() // replies that waited for the installation go at once
 	return l, nil
 }
 
