@@ -175,9 +175,9 @@ func TestReloadExchangesRoutes(t *testing.T) {
 
 func TestReloadThatFailsChangesNothing(t *testing.T) {
 	b := serve(t)
-	// Two catch-alls: only the router can tell.
+	// Only the handler can tell that a header is its own.
 	err := b.app.Reload(b.ctx, b.config(b.installation("two", "b", ""),
-		"routes: [{name: x, handler: {echo: }}, {name: y, handler: {echo: }}]"))
+		"routes: [{name: y, handler: {http: {url: 'http://a', headers: {webhook-id: x}}}}]"))
 	require.ErrorContains(t, err, `route "y"`)
 	require.Equal(t, "hi", b.ask("a", "c1", "hi", 1))
 	require.Empty(t, b.gw.App("b").Sessions())

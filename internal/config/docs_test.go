@@ -43,7 +43,8 @@ func rows(v reflect.Value, prefix string) []row {
 func filled(t reflect.Type) reflect.Value {
 	cfg, err := config.Parse("f", []byte(bot+`
 routes:
-- handler: {http: {url: "http://a"}}
+- match: {prefix: a}
+  handler: {http: {url: "http://a"}}
 - handler: {exec: {command: [a]}}
 `), noEnv)
 	if err != nil {

@@ -57,7 +57,7 @@ var refusals = []struct {
 	{"truth for a list", bot + "routes: true", "5: routes: must be a list, not true or false"},
 	{"list for a dict", inRoute("handler: {http: {url: 'http://a', headers: [a]}}"), "7: routes[0].handler.http.headers: must be a mapping of keys, not a list"},
 	{"duration without unit", bot + "stop_within: 10", `5: stop_within: "10" has no unit; write 500ms, 90s, 5m or 24h`},
-	{"no duration", bot + "stop_within: soon", `5: stop_within: "soon" is not a duration, such as 90s or 5m`},
+	{"no duration", bot + "stop_within: soon", `5: stop_within: "soon" is not a duration, such as 90s, 5m or 24h`},
 	{"duration too long", bot + "stop_within: 2h", `5: stop_within: "2h" is above 1h`},
 	{"negative duration", bot + "stop_within: -1s", `5: stop_within: "-1s" is below 100ms`},
 	{"duration in a list", bot + "outbound: {waits: [1s, -1s]}", `5: outbound.waits[1]: "-1s" is below 0s`},
@@ -67,7 +67,9 @@ var refusals = []struct {
 	{"not a number", bot + "outbound: {installation_rate: nan}", `5: outbound.installation_rate: "nan" is below 0`},
 	{"infinite", bot + "outbound: {installation_rate: inf}", `5: outbound.installation_rate: "inf" is above 1000000`},
 	{"no size", bot + "store: {max_bytes: big}", `5: store.max_bytes: "big" is not a size, such as 4MiB`},
-	{"unit of a size", bot + "store: {max_bytes: 4MiG}", `5: store.max_bytes: "4MiG" has no unit B, KiB, MiB or GiB`},
+	{"unit of a size", bot + "store: {max_bytes: 4MiG}", `5: store.max_bytes: "4MiG" has none of the units B, KiB, MiB, GiB`},
+	{"decimal unit", bot + "store: {max_bytes: 4GB}", `5: store.max_bytes: "4GB" has none of the units B, KiB, MiB, GiB`},
+	{"days", bot + "outbound: {ttl: 2d}", `5: outbound.ttl: "2d" is not a duration, such as 90s, 5m or 24h`},
 	{"range of a size", bot + "store: {max_bytes: 99999999999999GiB}", `5: store.max_bytes: "99999999999999GiB" is out of range`},
 	{"huge size", bot + "store: {max_bytes: 99999999999999999999}", `5: store.max_bytes: "99999999999999999999" is out of range`},
 	{"small size", bot + "store: {max_bytes: 5}", `5: store.max_bytes: "5" is below 1MiB`},
@@ -77,7 +79,7 @@ var refusals = []struct {
 	{"near a word", bot + "log: {level: wran}", `5: log.level: "wran" is not one of debug, info, warn, error; did you mean warn?`},
 	{"topic", bot + "    topics: [/v1.0/im/bot/message/get]", `5: installations[0].topics[0]: "/v1.0/im/bot/message/get" is not one of /v1.0/im/bot/messages/get, /v1.0/im/bot/messages/delegate, /v1.0/card/instances/callback, /v1.0/card/dynamicData/get, /v1.0/graph/api/invoke; did you mean /v1.0/im/bot/messages/get?`},
 	{"pattern", inRoute("match: {pattern: '(a'}\nhandler: {echo: {}}"), `7: routes[0].match.pattern: "(a" is not a regular expression: missing closing )`},
-	{"long value", bot + "stop_within: " + strings.Repeat("x", 99), `5: stop_within: "` + strings.Repeat("x", 40) + `…" is not a duration, such as 90s or 5m`},
+	{"long value", bot + "stop_within: " + strings.Repeat("x", 99), `5: stop_within: "` + strings.Repeat("x", 40) + `…" is not a duration, such as 90s, 5m or 24h`},
 
 	{"alias without anchor", bot + "log: *a", "5: log: alias *a has no anchor before it"},
 	{"tag", bot + "stop_within: !vault x", "5: stop_within: has the tag !vault, which means nothing here"},
@@ -129,7 +131,19 @@ var refusals = []struct {
 	{"empty list item", inRoute("handler: {echo: {}}\nmatch:\n  chats:\n    -"), "10: routes[0].match.chats[0]: is empty"},
 	{"no such bot", inRoute("handler: {echo: {}}\nmatch: {installations: [bto]}"), `8: routes[0].match.installations[0]: there is no installation "bto"`},
 	{"no such platform", inRoute("handler: {echo: {}}\nmatch: {platforms: [slack]}"), `8: routes[0].match.platforms[0]: "slack" is not one of dingtalk`},
-	{"same route", inRoute("handler: {echo: {}}") + "  - name: r\n    handler: {echo: {}}\n", "8: routes[1].name: is used on line 6 already"},
+	{"empty command", inRoute("handler: {exec: {command: []}}"), "7: routes[0].handler.exec.command: is empty"},
+	{"no base64", inRoute("handler: {http: {url: 'http://a', secret: 'whsec_!'}}"), "7: routes[0].handler.http.secret: begins with whsec_ and is not base64 after it"},
+	{"no base64 in an old one", inRoute("handler: {http: {url: 'http://a', secret: a, old_secrets: [b, whsec_]}}"), "7: routes[0].handler.http.old_secrets[1]: begins with whsec_ and is not base64 after it"},
+	{
+		"hidden routes", inRoute("handler: {echo: {}}") + "  - handler: {echo: {}}\n    match: {prefix: a}\n  - handler: {echo: {}}\n",
+		"8: routes[1]: is never reached, because the route on line 6 takes everything\n" +
+			"10: routes[2]: is never reached, because the route on line 6 takes everything",
+	},
+	{
+		"a match that is wrong takes nothing", inRoute("handler: {echo: {}}\nmatch: {pattern: '('}") + "  - handler: {echo: {}}\n",
+		`8: routes[0].match.pattern: "(" is not a regular expression: missing closing )`,
+	},
+	{"same route", inRoute("handler: {echo: {}}\nmatch: {prefix: a}") + "  - name: r\n    handler: {echo: {}}\n", "9: routes[1].name: is used on line 6 already"},
 }
 
 func TestRefuses(t *testing.T) {

@@ -100,7 +100,7 @@ func setScalar(v reflect.Value, s string) error {
 			return errors.New("has no unit; write 500ms, 90s, 5m or 24h")
 		}
 		v.SetInt(int64(dur))
-		return orElse(err, "is not a duration, such as 90s or 5m")
+		return orElse(err, "is not a duration, such as 90s, 5m or 24h")
 	case Size:
 		n, err := parseSize(s)
 		v.SetInt(int64(n))

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/url"
@@ -29,20 +30,39 @@ func (d *decoder) validate(c *Config) {
 			first[in.ID] = i
 		}
 	}
+	d.routes(c.Routes, first)
+}
+
+// routes checks each route, and what they are to each other.
+func (d *decoder) routes(routes []Route, installations map[string]int) {
 	names := map[string]int{} // the routes by name
-	for i := range c.Routes {
-		r := &c.Routes[i]
+	last := len(routes)       // the first route that takes everything
+	for i := range routes {
+		r, key := &routes[i], routeKey(i)
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("route-%d", i+1)
 		}
-		d.route(r, routeKey(i))
-		d.match(r.Match, routeKey(i)+".match", first)
+		d.route(r, key)
+		d.match(r.Match, key+".match", installations)
 		if other, ok := names[r.Name]; ok {
-			d.at(routeKey(i)+".name", "is used on line %d already", d.lineOf(routeKey(other)+".name"))
+			d.at(key+".name", "is used on line %d already", d.lineOf(routeKey(other)+".name"))
 		} else {
 			names[r.Name] = i
 		}
+		switch {
+		case i > last:
+			d.at(key, "is never reached, because the route on line %d takes everything",
+				d.lineOf(routeKey(last)))
+		case r.Match.all() && !d.faulty[key+".match"] && !d.faultyBelow[key+".match"]:
+			last = i
+		}
 	}
+}
+
+// all tells whether nothing is asked.
+func (m *Match) all() bool {
+	return len(m.Installations)+len(m.Platforms)+len(m.Kinds)+len(m.Chats) == 0 &&
+		m.Mention == nil && m.Prefix == "" && m.Pattern.Regexp == nil
 }
 
 func installationKey(i int) string { return fmt.Sprintf("installations[%d]", i) }
@@ -172,6 +192,9 @@ func (d *decoder) route(r *Route, key string) {
 	if h := r.Handler.HTTP; h != nil {
 		d.http(h, key+".handler.http")
 	}
+	if h := r.Handler.Exec; h != nil && len(h.Command) == 0 {
+		d.at(key+".handler.exec.command", "is empty")
+	}
 }
 
 func (d *decoder) match(m Match, key string, installations map[string]int) {
@@ -205,5 +228,21 @@ func (d *decoder) http(h *HTTP, key string) {
 	}
 	if len(h.OldSecrets) > 0 && h.Secret == "" {
 		d.at(key+".old_secrets", "is set, and secret is not")
+	}
+	d.signing(key+".secret", h.Secret)
+	for i, s := range h.OldSecrets {
+		d.signing(fmt.Sprintf("%s.old_secrets[%d]", key, i), s)
+	}
+}
+
+// signing checks the form of a secret that says that it is base64.
+func (d *decoder) signing(key string, s Secret) {
+	encoded, ok := strings.CutPrefix(s.Reveal(), "whsec_")
+	if !ok {
+		return
+	}
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
+	if err != nil || len(b) == 0 {
+		d.at(key, "begins with whsec_ and is not base64 after it")
 	}
 }

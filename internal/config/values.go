@@ -52,7 +52,7 @@ func parseSize(text string) (Size, error) {
 	}
 	factor := map[string]int64{"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}[unit]
 	if factor == 0 {
-		return 0, errors.New("has no unit B, KiB, MiB or GiB")
+		return 0, errors.New("has none of the units B, KiB, MiB, GiB")
 	}
 	if err != nil || n < 0 || n > (1<<62)/factor {
 		return 0, errors.New("is out of range")
