@@ -43,18 +43,32 @@ func newDesk(cmd *cobra.Command) *desk {
 
 // work calls fn with the verbs of the running service, or of its file.
 func (d *desk) work(fn func(ctx context.Context, op *app.Operation) error) (err error) {
-	cfg, err := config.Load(d.config)
-	if err != nil {
-		return err
-	}
 	ctx := d.cmd.Context()
-	log := logger(d.cmd.ErrOrStderr(), config.Log{Level: "warn", Format: "text"})
-	op, err := app.Operate(ctx, cfg, log)
+	op, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, op.Close()) }()
 	return fn(ctx, op)
+}
+
+// open finds the service. One that runs is found also by who lacks what else its
+// configuration needs, such as the variables that hold its secrets.
+func (d *desk) open(ctx context.Context) (*app.Operation, error) {
+	cfg, err := config.Load(d.config)
+	if err == nil {
+		log := logger(d.cmd.ErrOrStderr(), config.Log{Level: "warn", Format: "text"})
+		return app.Operate(ctx, cfg, log)
+	}
+	where, locateErr := config.Locate(d.config)
+	if locateErr != nil {
+		return nil, err
+	}
+	op, reachErr := app.Reach(ctx, where)
+	if errors.Is(reachErr, app.ErrNotRunning) {
+		return nil, err
+	}
+	return op, reachErr
 }
 
 // print writes one JSON object.

@@ -226,6 +226,26 @@ func TestOperateNamesWhoHoldsTheFile(t *testing.T) {
 	o.call(exitOK, "dead", "list")
 }
 
+func TestOperateWithoutTheSecretsOfTheService(t *testing.T) {
+	o := newOperated(t)
+	text, err := os.ReadFile(o.config)
+	require.NoError(t, err)
+	secret := "client_secret: " + o.gw.App("").Credentials().Secret
+	require.Contains(t, string(text), secret)
+	whole, bare := o.config, write(t, strings.Replace(string(text), secret, "client_secret: ${NOT_SET_HERE}", 1))
+	p := o.run()
+	o.push("/bad one")
+	o.dead(1)
+	o.config = bare
+	stdout, _ := o.call(0, "dead", "list")
+	require.Contains(t, stdout, "attempts: run false")
+	o.config = whole
+	o.stop(p)
+	o.config = bare
+	_, stderr := o.call(2, "dead", "list")
+	require.Contains(t, stderr, "NOT_SET_HERE")
+}
+
 func TestOperateAStoreInMemory(t *testing.T) {
 	config := write(t, botFor("http://127.0.0.1:1")+"store: {kind: memory}\n"+echoRoute)
 	code, _, errs := call("inbox", "list", "-c", config)

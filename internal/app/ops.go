@@ -84,20 +84,29 @@ func (o *Operation) Close() error {
 // alone until Close. ErrNotRunning means that there is neither. A file that is in
 // use is refused with the store's error, which names the owner.
 func Operate(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Operation, error) {
-	path := SocketPath(cfg)
-	if path != "" {
-		c, err := ops.Dial(ctx, path)
-		if err == nil {
-			return &Operation{API: c, Running: true, close: []func() error{c.Close}}, nil
-		}
-		if !errors.Is(err, ops.ErrNobody) {
-			return nil, err
-		}
+	op, err := Reach(ctx, cfg)
+	if errors.Is(err, ErrNotRunning) && durable(cfg) {
+		return offline(ctx, cfg, log)
 	}
-	if !durable(cfg) {
+	return op, err
+}
+
+// Reach gives the verbs by the admin socket of the service that runs on a
+// configuration, of which it needs only what says where that is. ErrNotRunning means
+// that nobody serves it.
+func Reach(ctx context.Context, cfg *config.Config) (*Operation, error) {
+	path := SocketPath(cfg)
+	if path == "" {
 		return nil, notRunning(path)
 	}
-	return offline(ctx, cfg, log)
+	c, err := ops.Dial(ctx, path)
+	if errors.Is(err, ops.ErrNobody) {
+		return nil, notRunning(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Operation{API: c, Running: true, close: []func() error{c.Close}}, nil
 }
 
 func notRunning(path string) error {

@@ -33,8 +33,8 @@ func TestAnEmptySectionLeavesItsDefaults(t *testing.T) {
 func TestHandlersAndTheirDefaults(t *testing.T) {
 	cfg := accepted(t, bot+`
 routes:
-  - handler: {echo: }
-  - handler: {http: {url: "http://127.0.0.1:1/x", headers: {X-A: 1}}}
+  - {match: {prefix: a}, handler: {echo: }}
+  - {match: {prefix: b}, handler: {http: {url: "http://127.0.0.1:1/x", headers: {X-A: 1}}}}
   - handler: {exec: {command: [a, 1, true], env: {A: b}}}
 `, nil)
 	require.Equal(t, "route-1", cfg.Routes[0].Name)
@@ -156,4 +156,32 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, config.Problems{{
 		File: filepath.Dir(path), Text: "the file cannot be read: is a directory",
 	}}, err)
+}
+
+func TestLocateNeedsNoSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.yaml")
+	locate := func(text string) (*config.Config, error) {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return config.Locate(path)
+	}
+	cfg, err := locate(`
+installations: [{id: a, client_id: "${NOT_SET_1}", client_secret: {file: /nowhere/s}}]
+admin: {listen: ":8970", token: "${NOT_SET_2}", socket: p.sock}
+store: {path: s.db}
+routes: [{handler: {}}]
+logs: {}
+`)
+	require.NoError(t, err)
+	require.Equal(t, "s.db", cfg.Store.Path)
+	require.Equal(t, "p.sock", cfg.Admin.Socket)
+	for _, text := range []string{
+		"store: {path: '${NOT_SET_1}'}", "store: {pth: a}", "stores: [", "admin: []",
+		"admin: {socket: '${NOT_SET_1}'}", "- a", "a: 1\n---\nb: 1",
+	} {
+		cfg, err := locate(text)
+		require.Error(t, err, text)
+		require.Nil(t, cfg)
+	}
+	_, err = config.Locate("/nowhere/f")
+	require.EqualError(t, err, "/nowhere/f: the file does not exist")
 }

@@ -63,15 +63,38 @@ func reason(err error) error {
 // environment variables. The error is always Problems. Files that the content
 // names are read; nothing else outside is touched.
 func Parse(name string, b []byte, getenv func(string) (string, bool)) (*Config, error) {
-	d := &decoder{
+	d, cfg := newDecoder(name, getenv), Default()
+	d.whole(&cfg, b)
+	if len(d.problems) > 0 {
+		return nil, d.problems.sorted()
+	}
+	return &cfg, nil
+}
+
+func newDecoder(name string, getenv func(string) (string, bool)) *decoder {
+	return &decoder{
 		file: name, getenv: getenv, anchors: map[string]ast.Node{},
 		lines: map[string]int{}, written: map[string]string{},
 		faulty: map[string]bool{}, faultyBelow: map[string]bool{},
 	}
-	cfg := Default()
+}
+
+// Locate reads of the file at path only what tells where its service is: store and
+// admin.socket. The rest keeps what it had or lacks, and is not judged, so that who
+// has not the secrets of a service can still find it. The error is Problems.
+func Locate(path string) (*Config, error) {
+	b, err := readFile(path, maxFile)
+	if err != nil {
+		return nil, Problems{{File: path, Text: err.Error()}}
+	}
+	d, cfg := newDecoder(path, os.LookupEnv), Default()
 	d.whole(&cfg, b)
-	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
+	problems := slices.DeleteFunc(d.problems, func(p Problem) bool {
+		section, rest, _ := strings.Cut(p.Key, ".")
+		return section != "" && section != "store" && (section != "admin" || rest != "" && rest != "socket")
+	})
+	if len(problems) > 0 {
+		return nil, problems.sorted()
 	}
 	return &cfg, nil
 }
