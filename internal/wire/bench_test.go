@@ -1,10 +1,13 @@
 package wire_test
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,4 +49,129 @@ func BenchmarkAcks(b *testing.B) {
 	st := s.Stats()
 	b.ReportMetric(float64(st.Written)/float64(st.Writes), "frames/write")
 	b.ReportMetric(float64(st.Written)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// drained gives a socket whose peer reads as fast as it can.
+func drained(b *testing.B, cfg wire.Config) (*wire.Socket, net.Conn) {
+	ours, peer := tcpPair(b)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, peer)
+	}()
+	s := wire.NewSocket(ours, cfg)
+	b.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	return s, ours
+}
+
+// BenchmarkWrite is from the call to the end of the write, on a socket that
+// nobody else uses, with a budget and hooks. "raw" is the system call alone, with
+// its deadline, on a connection of the same kind; the rest is ours. "null" has no
+// system call.
+func BenchmarkWrite(b *testing.B) {
+	payload := []byte(strings.Repeat("x", 150))
+	f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Payload: payload}
+	config := func() wire.Config {
+		return wire.Config{
+			Server: true,
+			Peer:   wire.NewBudget(wire.BudgetConfig{}).Peer(),
+			Hooks:  wire.Hooks{Sent: func(wire.Sent) {}},
+		}
+	}
+	b.Run("raw", func(b *testing.B) {
+		_, conn := drained(b, wire.Config{})
+		b.ReportAllocs()
+		for b.Loop() {
+			require.NoError(b, conn.SetWriteDeadline(time.Now().Add(time.Minute)))
+			_, err := conn.Write(payload)
+			require.NoError(b, err)
+		}
+	})
+	write := func(b *testing.B, s *wire.Socket) {
+		b.ReportAllocs()
+		for b.Loop() {
+			require.NoError(b, s.Write(b.Context(), f))
+		}
+	}
+	b.Run("socket", func(b *testing.B) {
+		s, _ := drained(b, config())
+		write(b, s)
+	})
+	b.Run("null", func(b *testing.B) {
+		s := wire.NewSocket(&null{}, config())
+		write(b, s)
+		s.Close()
+	})
+}
+
+// null is a connection that takes everything at once.
+type null struct{ net.Conn }
+
+func (*null) Write(b []byte) (int, error)      { return len(b), nil }
+func (*null) SetWriteDeadline(time.Time) error { return nil }
+func (*null) Close() error                     { return nil }
+
+// BenchmarkBacklog has 256 senders that wait for their frames.
+func BenchmarkBacklog(b *testing.B) {
+	s, _ := drained(b, wire.Config{Server: true, Frames: 256})
+	f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Payload: make([]byte, 1000)}
+	b.SetParallelism(128)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			require.NoError(b, s.Write(b.Context(), f))
+		}
+	})
+	st := s.Stats()
+	b.ReportMetric(float64(st.Written)/float64(st.Writes), "frames/write")
+}
+
+// BenchmarkPongBehindBulk is how long a control frame takes to its write while
+// bulk frames of 1 MiB wait, 16 MiB in all, beside one bulk frame alone.
+func BenchmarkPongBehindBulk(b *testing.B) {
+	bulk := wire.Frame{Lane: wire.Bulk, Op: wire.Text, Payload: make([]byte, 1<<20)}
+	for _, waiting := range []int{1, 16} {
+		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
+			s, _ := drained(b, wire.Config{Server: true, BulkFrames: 64})
+			for b.Loop() {
+				for range waiting {
+					require.NoError(b, s.Offer(b.Context(), bulk))
+				}
+				pong := wire.Frame{Lane: wire.Control, Op: wire.Pong}
+				require.NoError(b, s.Write(b.Context(), pong))
+				b.StopTimer()
+				last := wire.Frame{Lane: wire.Bulk, Op: wire.Text}
+				require.NoError(b, s.Write(b.Context(), last)) // all have left
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// BenchmarkIdleSockets is what sockets hold that have been used and wait.
+func BenchmarkIdleSockets(b *testing.B) {
+	const count = 2000
+	for b.Loop() {
+		var before, after runtime.MemStats
+		peer := wire.NewBudget(wire.BudgetConfig{}).Peer()
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		all := make([]*wire.Socket, count)
+		for i := range all {
+			all[i] = wire.NewSocket(&null{}, wire.Config{Server: true, Peer: peer})
+			require.NoError(b, all[i].Send(wire.Control, wire.Ping, nil))
+			require.NoError(b, all[i].Write(b.Context(), wire.Frame{Op: wire.Text, Payload: make([]byte, 5000)}))
+		}
+		runtime.GC()
+		runtime.GC() // the second empties the pools
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/count, "B/socket")
+		b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
+		for _, s := range all {
+			s.Close()
+		}
+	}
 }

@@ -68,14 +68,22 @@ func (l *lane) fits(size int) bool {
 }
 
 func (l *lane) push(o *op) {
-	o.phase = queued
+	o.phase, o.taken = queued, true
 	l.queue.push(o)
 	l.bytes += len(o.b)
 }
 
 func (l *lane) pop() *op {
 	o := l.queue.pop()
+	o.phase = flying
 	l.bytes -= len(o.b)
+	return o
+}
+
+// leave takes the first out of the waiting line.
+func (l *lane) leave() *op {
+	o := l.line.pop()
+	o.phase = flying
 	return o
 }
 
@@ -83,10 +91,11 @@ func (l *lane) pop() *op {
 func (l *lane) remove(o *op) {
 	if o.phase == waiting {
 		l.line.remove(o)
-		return
+	} else {
+		l.queue.remove(o)
+		l.bytes -= len(o.b)
 	}
-	l.queue.remove(o)
-	l.bytes -= len(o.b)
+	o.phase = flying
 }
 
 // fifo is a queue that needs no memory of its own, so that an idle socket has

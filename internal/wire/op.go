@@ -12,7 +12,7 @@ const (
 	made    phase = iota // in the hands of its sender
 	waiting              // in line, for room in the lane
 	queued               // taken
-	flying               // in the hands of the writer
+	flying               // in the hands of whoever writes or settles it
 	over                 // settled
 )
 
@@ -37,6 +37,7 @@ type op struct {
 	next   *op
 	phase  phase
 	wants  phase // the phase that the sender waits for
+	taken  bool  // it has been in the lane's queue
 	waited bool  // the sender has not come back for the result
 	err    error
 
@@ -64,7 +65,7 @@ func (o *op) recycle() {
 }
 
 // reached tells whether the sender has what it waits for.
-func (o *op) reached() bool { return o.phase == over || o.wants == queued && o.phase >= queued }
+func (o *op) reached() bool { return o.phase == over || o.wants == queued && o.taken }
 
 // tell wakes the sender once.
 func (o *op) tell() {

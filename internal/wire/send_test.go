@@ -27,6 +27,7 @@ type tally struct {
 	evicted int
 	waits   []time.Duration
 	dropped map[wire.Reason]int
+	shared  wire.Hooks
 }
 
 func (c *tally) hooks() wire.Hooks {
@@ -398,4 +399,27 @@ func TestHooksMayUseTheSocket(t *testing.T) {
 		s.Close()
 		require.Equal(t, 3, calls)
 	})
+}
+
+// TestOfferInLineLearnsOfTheEnd lets the writer find the frame before its sender
+// has looked.
+func TestOfferInLineLearnsOfTheEnd(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			var c tally
+			s, _ := stalled(t, wire.Config{Frames: 1, Hooks: c.hooks()})
+			require.NoError(t, s.Send(wire.Normal, wire.Text, nil))
+			done := make(chan error, 2)
+			for range 2 {
+				go func() { done <- s.Offer(context.Background(), text(wire.Normal, "")) }()
+			}
+			synctest.Wait()
+			s.Fail(errors.New("told to"))
+			require.ErrorIs(t, <-done, wire.ErrClosed)
+			require.ErrorIs(t, <-done, wire.ErrClosed)
+			s.Close()
+			require.Equal(t, map[wire.Reason]int{wire.DropClosed: 3, wire.DropWrite: 1}, c.dropped)
+			require.Equal(t, uint64(2), s.Stats().Dropped)
+		})
+	}
 }

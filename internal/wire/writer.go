@@ -149,7 +149,7 @@ func (s *Socket) buryLocked(u *unit) {
 			u.dead = append(u.dead, l.pop())
 		}
 		for l.line.n > 0 {
-			u.dead = append(u.dead, l.line.pop())
+			u.dead = append(u.dead, l.leave())
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (s *Socket) takeLocked(u *unit, l Lane, now time.Time) bool {
 		return false
 	}
 	s.lanes[l].pop()
-	o.phase, o.began = flying, now
+	o.began = now
 	if o.late(now) {
 		u.late = append(u.late, o)
 		return true
@@ -242,7 +242,7 @@ func (s *Socket) admitLocked() {
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		for l.line.n > 0 && l.fits(len(l.line.head.b)) {
-			o := l.line.pop()
+			o := l.leave()
 			l.push(o)
 			s.stats.Taken++
 			if o.wants == queued {
@@ -388,7 +388,7 @@ func (s *Socket) report(o *op, now time.Time, err error) {
 
 func (s *Socket) endLocked(o *op, err error) {
 	switch {
-	case o.farewell, o.phase == waiting:
+	case !o.taken:
 	case err == nil:
 		s.stats.Written++
 	default:
