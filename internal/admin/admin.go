@@ -25,6 +25,7 @@ type Health struct {
 	Sessions     int       `json:"sessions"`
 	Code         string    `json:"code,omitempty"`
 	Error        string    `json:"error,omitempty"`
+	Note         string    `json:"note,omitempty"` // what a healthy bot waits for
 	// LastMessage is when the last delivery came, zero before the first.
 	LastMessage time.Time `json:"last_message,omitzero"`
 	Queued      int       `json:"queued"`

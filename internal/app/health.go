@@ -29,15 +29,22 @@ func (i *installation) health() admin.Health {
 		Code: s.LastCode, Error: s.LastError, LastMessage: s.LastFrame,
 		Queued: q.Queued + q.Running + q.Held + q.Detached, Waiting: i.lane.Waiting(),
 	}
-	if s.State == integrations.StateReady {
+	i.app.mu.Lock()
+	driver := i.driver
+	i.app.mu.Unlock()
+	switch s.State {
+	case integrations.StateStarting:
+		// An error is of credentials that have been replaced.
+		h.Code, h.Error = "", ""
+		if c, ok := driver.Connector.(counted); ok && c.Stats().Sessions > 0 {
+			h.Note = "connected; ready after the gateway's first frame, which may be its ping"
+		}
+	case integrations.StateReady:
 		h.Code, h.Error = "", ""
 		if err := i.lane.Trouble(); err != nil {
 			h.State, h.Code, h.Error = string(integrations.StateDegraded), "trouble", err.Error()
 		}
-		i.app.mu.Lock()
-		sender := i.driver.Sender
-		i.app.mu.Unlock()
-		for _, p := range integrations.Problems(sender) {
+		for _, p := range integrations.Problems(driver.Sender) {
 			h.State, h.Code = string(integrations.StateDegraded), p.Code
 			h.Error = "replies by " + p.Route + " are refused: " + p.Detail
 		}

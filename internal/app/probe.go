@@ -62,11 +62,14 @@ func probe(ctx context.Context, in config.Installation, within time.Duration) er
 	return err
 }
 
+// counted is a connector that tells how many sockets are open.
+type counted interface{ Stats() dingtalk.Stats }
+
 // accepted waits until the session is live, has stood a while, or has ended.
 func accepted(
 	ctx context.Context, c integrations.Connector, live chan struct{}, ended chan integrations.End,
 ) error {
-	counted, _ := c.(interface{ Stats() dingtalk.Stats })
+	stats, _ := c.(counted)
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	var since time.Time
@@ -78,7 +81,7 @@ func accepted(
 			return endError(ctx, end)
 		case now := <-tick.C:
 			switch {
-			case counted == nil || counted.Stats().Sessions == 0:
+			case stats == nil || stats.Stats().Sessions == 0:
 				since = time.Time{}
 			case since.IsZero():
 				since = now
