@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,7 @@ func main() {
 	err := serve(ctx, dingtalk.Config{
 		ClientID:     os.Getenv("DINGTALK_CLIENT_ID"),
 		ClientSecret: os.Getenv("DINGTALK_CLIENT_SECRET"),
+		Logger:       slog.Default(),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -37,13 +39,16 @@ func answer(_ context.Context, m *message.Inbound) (router.Result, error) {
 	return router.Result{Replies: []message.Reply{{Text: "you said: " + m.Text}}}, nil
 }
 
-// serve runs the bot until ctx is done and then lets it finish its work.
+// serve runs the bot until ctx is done and then lets it finish its work. Without a
+// Logger the packages say nothing.
 func serve(ctx context.Context, cfg dingtalk.Config) error {
 	keep, err := memory.New(memory.Config{})
 	if err != nil {
 		return err
 	}
-	core, err := relay.New(relay.Config{Store: keep, Handler: router.HandlerFunc(answer)})
+	core, err := relay.New(relay.Config{
+		Store: keep, Handler: router.HandlerFunc(answer), Logger: slog.Default(),
+	})
 	if err != nil {
 		return err
 	}
@@ -57,6 +62,7 @@ func serve(ctx context.Context, cfg dingtalk.Config) error {
 	}
 	link, err := integrations.NewSupervisor(integrations.Config{
 		Installation: "my-bot", Connector: bot.Connector, Sink: lane.Accept,
+		Logger: slog.Default(),
 	})
 	if err != nil {
 		return err
@@ -67,6 +73,8 @@ func serve(ctx context.Context, cfg dingtalk.Config) error {
 	err = link.Run(ctx) // connects, redials, and returns when ctx is done
 	budget, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	core.Shutdown(budget)
+	if rep := core.Shutdown(budget); !rep.Drained {
+		slog.Warn("work was cut off, and this store has lost it", "items", len(rep.Unfinished))
+	}
 	return errors.Join(err, <-ended, keep.Close())
 }
