@@ -23,7 +23,7 @@ func runCommand() *cobra.Command {
 	var path string
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "run -c FILE",
+		Use:   "run [-c FILE]",
 		Short: "Connect the configured bots and serve until stopped",
 		Long: `Connect the configured bots and serve until SIGINT or SIGTERM.
 

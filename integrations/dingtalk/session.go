@@ -97,7 +97,11 @@ func (s *session) serve(ctx context.Context) integrations.End {
 	integrations.Opened(s.in)
 	err := s.read(ctx)
 	end := s.ending(err)
-	s.c.log().Info("session over", "why", end.Why.String(), "code", end.Code, "error", end.Err)
+	log := s.c.log()
+	if end.Err != nil {
+		log = log.With("code", end.Code, "error", end.Err)
+	}
+	log.Info("session over", "why", end.Why.String())
 	return end
 }
 
