@@ -278,18 +278,22 @@ func (r *Relay) drain(ctx context.Context) Report {
 	return Report{Drained: !slices.Contains(oks, false), Unfinished: r.unfinished}
 }
 
-// cutGrace is how long runs that a stop has cut off have to return, so that their
-// try is noted before the writer ends.
+// cutGrace is how long before the end of its time a stop cuts runs off, so that
+// those that obey return and their try is noted before the writer ends.
 const cutGrace = 25 * time.Millisecond
 
-// drainQueue ends a queue, and tells whether everything in it ended by itself.
+// drainQueue ends a queue within ctx, and tells whether everything in it ended by
+// itself.
 func drainQueue[K comparable, J any](ctx context.Context, q *dispatch.Dispatcher[K, J]) bool {
-	if q.DrainAndClose(ctx) {
+	early, cancel := ctx, func() {}
+	if end, ok := ctx.Deadline(); ok {
+		early, cancel = context.WithDeadline(ctx, end.Add(-cutGrace))
+	}
+	defer cancel()
+	if q.DrainAndClose(early) {
 		return true
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
-	defer cancel()
-	_ = q.Drain(grace) // what ignores its context is left behind
+	_ = q.Drain(ctx) // what ignores its context is left behind
 	return false
 }
 
