@@ -146,3 +146,18 @@ func TestLaneNames(t *testing.T) {
 	require.Equal(t, wire.Normal, wire.LaneFor(wire.BulkSize-1))
 	require.Equal(t, wire.Bulk, wire.LaneFor(wire.BulkSize))
 }
+
+func TestWhatWaitsLeavesInFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, g := stalled(t, wire.Config{Frames: 256})
+		for range 256 {
+			require.NoError(t, s.Send(wire.Normal, wire.Text, make([]byte, 1000)))
+		}
+		for range 5 {
+			g.permit <- nil
+		}
+		synctest.Wait()
+		require.Equal(t, wire.Stats{Taken: 257, Written: 257, Writes: 5}, s.Stats())
+		s.Close()
+	})
+}

@@ -137,7 +137,7 @@ func (s *Socket) pass(ctx context.Context, f Frame, w way) error {
 		}
 		o.entry = e
 	}
-	o.by = s.deadline(ctx, f, w)
+	o.by = s.deadline(ctx, f, w, o.at)
 	err := s.fill(ctx, f, o, w)
 	mine := false
 	if err == nil {
@@ -173,13 +173,13 @@ func (s *Socket) fits(op Op, n int) error {
 }
 
 // deadline is the earliest of those that are set.
-func (s *Socket) deadline(ctx context.Context, f Frame, w way) time.Time {
+func (s *Socket) deadline(ctx context.Context, f Frame, w way, now time.Time) time.Time {
 	by, ok := ctx.Deadline()
 	if !f.By.IsZero() && (!ok || f.By.Before(by)) {
 		return f.By
 	}
 	if !ok && w.waits() {
-		return time.Now().Add(s.cfg.SendTimeout)
+		return now.Add(s.cfg.SendTimeout)
 	}
 	return by
 }
@@ -217,9 +217,9 @@ func (s *Socket) enqueue(o *op, w way) (mine bool, err error) {
 // await waits for what the sender wants. A result that is there wins over a
 // deadline that has passed.
 func (s *Socket) await(ctx context.Context, o *op) error {
-	told := s.blocking(o)
+	told, err := s.blocking(o)
 	if told == nil {
-		return s.result(o)
+		return err
 	}
 	timer := time.NewTimer(time.Until(o.by))
 	defer timer.Stop()
@@ -241,16 +241,17 @@ func (s *Socket) await(ctx context.Context, o *op) error {
 	}
 }
 
-// blocking gives the channel to wait for, nil if there is nothing to wait for.
-func (s *Socket) blocking(o *op) <-chan struct{} {
+// blocking gives the channel to wait for. It is nil if there is nothing to wait
+// for; then the result is here, and o is gone.
+func (s *Socket) blocking(o *op) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.reached() {
-		return nil
+		return nil, resultLocked(o)
 	}
 	told := make(chan struct{})
 	o.told = told
-	return told
+	return told, nil
 }
 
 // withdraw takes o back if it has come no further than the given phase.
@@ -271,6 +272,10 @@ func (s *Socket) withdraw(o *op, last phase, err error) {
 func (s *Socket) result(o *op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return resultLocked(o)
+}
+
+func resultLocked(o *op) error {
 	err := o.err
 	o.waited = false
 	if o.phase == over {

@@ -175,9 +175,12 @@ func TestPartialWriteEndsTheSocket(t *testing.T) {
 }
 
 func TestDeadlineOverTLSEndsTheSocket(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewTLSServer(nil) // for its certificate
 	defer srv.Close()
 	ours, theirs := tcpPair(t)
+	require.NoError(t, ours.(*net.TCPConn).SetWriteBuffer(4<<10))
+	require.NoError(t, theirs.(*net.TCPConn).SetReadBuffer(4<<10))
 	server := tls.Server(ours, srv.TLS)
 	client := tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test's own peer
 	shaken := make(chan error, 1)
@@ -185,7 +188,7 @@ func TestDeadlineOverTLSEndsTheSocket(t *testing.T) {
 	require.NoError(t, server.Handshake())
 	require.NoError(t, <-shaken)
 	s := wire.NewSocket(server, wire.Config{Server: true})
-	f := text(wire.Bulk, strings.Repeat("x", 16<<20)) // more than the system buffers
+	f := text(wire.Bulk, strings.Repeat("x", 1<<20)) // more than the system buffers
 	f.By = time.Now().Add(500 * time.Millisecond)
 	require.ErrorIs(t, s.Require(context.Background(), f), wire.ErrWrite)
 	require.Error(t, s.Err())

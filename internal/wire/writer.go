@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type unit struct {
 	content int  // how many are not control
 	big     bool // the last is written from its own memory
 	skip    int  // bytes of the first that are on the wire
+	began   time.Time
 
 	late []*op // their time was up before their turn
 	dead []*op // the socket has ended before their turn
@@ -86,7 +88,13 @@ func (s *Socket) wakeLocked() {
 // write empties the lanes and ends.
 func (s *Socket) write() {
 	defer s.writer.Done()
-	for u := s.next(); u != nil; u = s.next() {
+	for {
+		// Senders that are ready to run get to fill the next write.
+		runtime.Gosched()
+		u := s.next()
+		if u == nil {
+			return
+		}
 		s.flush(u)
 	}
 }
@@ -123,6 +131,7 @@ func (s *Socket) next() *unit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := units.Get().(*unit)
+	u.began = time.Now()
 	s.buryLocked(u)
 	s.gatherLocked(u)
 	s.admitLocked()
@@ -169,10 +178,9 @@ const turn = 16
 // gatherLocked fills a unit. Control frames come first, as many as leave the
 // other lanes their turn.
 func (s *Socket) gatherLocked(u *unit) {
-	now := time.Now()
-	for n := s.controlLocked(); n > 0 && s.takeLocked(u, Control, now); n-- {
+	for n := s.controlLocked(); n > 0 && s.takeLocked(u, Control); n-- {
 	}
-	for s.takeLocked(u, s.contentLocked(), now) {
+	for s.takeLocked(u, s.contentLocked()) {
 	}
 }
 
@@ -203,17 +211,18 @@ func (s *Socket) contentLocked() Lane {
 
 // takeLocked moves one frame into the unit, or aside if its time is up. It
 // returns false when there is none or when it does not fit.
-func (s *Socket) takeLocked(u *unit, l Lane, now time.Time) bool {
+func (s *Socket) takeLocked(u *unit, l Lane) bool {
 	if l == lanes || s.lanes[l].queue.n == 0 {
 		return false
 	}
 	o := s.lanes[l].queue.head
-	if !o.late(now) && !u.takes(o) {
+	late := o.late(u.began)
+	if !late && !u.takes(o) {
 		return false
 	}
 	s.lanes[l].pop()
-	o.began = now
-	if o.late(now) {
+	o.began = u.began
+	if late {
 		u.late = append(u.late, o)
 		return true
 	}
@@ -257,7 +266,7 @@ func (s *Socket) flush(u *unit) {
 	defer u.recycle()
 	s.settle(u.late, context.DeadlineExceeded)
 	s.settle(u.dead, ErrClosed)
-	limit := time.Now().Add(s.cfg.WriteTimeout)
+	limit := u.began.Add(s.cfg.WriteTimeout)
 	for len(u.ops) > 0 {
 		n, err := s.put(u, u.by(limit))
 		if err == nil {
@@ -355,10 +364,9 @@ func (s *Socket) settle(ops []*op, err error) {
 	if len(ops) == 0 {
 		return
 	}
-	now := time.Now()
 	var freed [classes]int
+	s.report(ops, err)
 	for _, o := range ops {
-		s.report(o, now, err)
 		if o.entry != nil {
 			s.track.settle(o, err)
 		}
@@ -373,16 +381,20 @@ func (s *Socket) settle(ops []*op, err error) {
 	}
 }
 
-func (s *Socket) report(o *op, now time.Time, err error) {
-	if o.farewell {
-		return
-	}
+func (s *Socket) report(ops []*op, err error) {
 	h := &s.cfg.Hooks
-	if h.Sent != nil && (err == nil || errors.Is(err, ErrWrite)) {
-		h.Sent(Sent{o.lane, now.Sub(o.at), o.began.Sub(o.at), len(o.b), err})
+	if tried := err == nil || errors.Is(err, ErrWrite); tried && h.Sent != nil {
+		now := time.Now()
+		for _, o := range ops {
+			if !o.farewell {
+				h.Sent(Sent{o.lane, now.Sub(o.at), o.began.Sub(o.at), len(o.b), err})
+			}
+		}
 	}
-	if err != nil {
-		h.dropped(o.lane, err)
+	for _, o := range ops {
+		if err != nil && !o.farewell {
+			h.dropped(o.lane, err)
+		}
 	}
 }
 
