@@ -185,6 +185,7 @@ func (t *task) attempt(
 	}
 	began := time.Now()
 	res, err := handle(ctx, r.handler(t.seq), m)
+	t.tellPanic(err)
 	if h := r.cfg.Hooks.Handled; h != nil {
 		h(m, began.Sub(m.ReceivedAt), time.Since(began), err)
 	}

@@ -30,3 +30,24 @@ func TestTheLogTellsWhyAMessageWasGivenUp(t *testing.T) {
 		require.Contains(t, log.String(), `error="answer cannot be used"`)
 	})
 }
+
+func TestTheLogTellsWhereAHandlerPanicked(t *testing.T) {
+	explode := router.HandlerFunc(func(context.Context, *message.Inbound) (router.Result, error) {
+		panic("oh")
+	})
+	for name, h := range map[string]router.Handler{"bare": explode, "recovered": router.Recover(explode)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				k := newKit(t, relay.Config{
+					Handler: h, Attempts: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				k.offer("m1", "a")
+				pass(time.Second)
+				k.stop(time.Second)
+				require.Contains(t, log.String(), `msg="a handler panicked"`)
+				require.Contains(t, log.String(), "letter_test.go")
+			})
+		})
+	}
+}
