@@ -176,7 +176,8 @@ func BenchmarkIdleSockets(b *testing.B) {
 		for i := range all {
 			all[i] = wire.NewSocket(&null{}, wire.Config{Server: true, Peer: peer})
 			require.NoError(b, all[i].Send(wire.Control, wire.Ping, nil))
-			require.NoError(b, all[i].Write(b.Context(), wire.Frame{Lane: wire.Normal, Op: wire.Text, Payload: make([]byte, 5000)}))
+			f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Payload: make([]byte, 5000)}
+			require.NoError(b, all[i].Write(b.Context(), f))
 		}
 		runtime.GC()
 		runtime.GC() // the second empties the pools

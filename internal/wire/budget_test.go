@@ -179,10 +179,11 @@ func TestEncodesAgainWhenThereIsRoom(t *testing.T) {
 		s, g := stalled(t, wire.Config{Peer: p})
 		require.NoError(t, s.Send(wire.Normal, wire.Text, make([]byte, 700)))
 		calls := 0
-		f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Size: 10, Append: func(b []byte) ([]byte, error) {
+		f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Size: 10}
+		f.Append = func(b []byte) ([]byte, error) {
 			calls++
 			return append(b, make([]byte, 400)...), nil
-		}}
+		}
 		done := make(chan error, 1)
 		go func() { done <- s.Offer(context.Background(), f) }()
 		synctest.Wait()

@@ -26,6 +26,7 @@ func FuzzFrame(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, masked bool) {
 		b := appendFrame(nil, Text, masked, payload)
+		require.Len(t, b, frameSize(len(payload), masked), "what is reserved is what is made")
 		require.Equal(t, byte(0x81), b[0])
 		require.Equal(t, masked, b[1]&0x80 != 0)
 		n, rest := int(b[1]&0x7f), b[2:]

@@ -95,7 +95,8 @@ func drawAct(rt *rapid.T) act {
 			a.kind = "try"
 		}
 	}
-	payload := make([]byte, rapid.SampledFrom([]int{0, 10, 300, 2000, 40_000, 70_000}).Draw(rt, "size"))
+	sizes := rapid.SampledFrom([]int{0, 10, 300, 2000, 40_000, 70_000})
+	payload := make([]byte, sizes.Draw(rt, "size"))
 	a.frame = wire.Frame{
 		Lane:    wire.Lane(rapid.IntRange(0, 3).Draw(rt, "lane")),
 		Op:      wire.Text,

@@ -116,7 +116,9 @@ func TestDeadlineBeforeTheFirstByteSparesTheSocket(t *testing.T) {
 			f.By = time.Now().Add(2 * time.Second)
 			require.ErrorIs(t, s.Write(context.Background(), f), context.DeadlineExceeded)
 		})
-		senders.Go(func() { require.NoError(t, s.Write(context.Background(), text(wire.Normal, "good"))) })
+		senders.Go(func() {
+			require.NoError(t, s.Write(context.Background(), text(wire.Normal, "good")))
+		})
 		<-time.After(3 * time.Second)
 		got := make([]byte, 13)
 		_, err := io.ReadFull(peer, got)

@@ -175,7 +175,8 @@ func TestIdsAreForgottenInTheEnd(t *testing.T) {
 func TestStateNames(t *testing.T) {
 	require.Equal(t, "unknown queued written acked evicted", fmt.Sprint(
 		wire.Unknown, " ", wire.Queued, " ", wire.Written, " ", wire.Acked, " ", wire.Evicted))
-	require.Equal(t, "frame of this id is acked already", (&wire.DuplicateError{State: wire.Acked}).Error())
+	dup := &wire.DuplicateError{State: wire.Acked}
+	require.Equal(t, "frame of this id is acked already", dup.Error())
 }
 
 // TestTrackerAgainstModel sends, acknowledges and resends at random, and compares
