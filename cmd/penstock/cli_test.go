@@ -149,6 +149,7 @@ func TestDemoPrintsOneJSONObject(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 6 seconds")
 	}
+	t.Setenv(asCommand, "1") // the demo starts its own program
 	code, out, errs := call("demo", "--for", "5s", "--json")
 	require.Zero(t, code, errs)
 	require.Empty(t, errs)

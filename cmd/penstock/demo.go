@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/penstock-io/penstock/internal/config"
 	"github.com/penstock-io/penstock/internal/demo"
 )
 
@@ -24,23 +23,29 @@ func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a simulated gateway, no account needed",
-		Long: `Start a simulated DingTalk gateway in this process, connect three bots to it
-over real sockets, and push the traffic of several hundred conversations through
-them, while sockets are retired, cut and black-holed and messages are pushed
-twice. Every message is followed to its handler and its reply.
+		Long: `Start a simulated DingTalk gateway and a handler's endpoint in this process, and
+the service in another, connect three bots over real sockets, and push the
+traffic of several hundred conversations through them, while sockets are retired,
+cut and black-holed, messages are pushed twice, and the service is killed
+(SIGKILL) once and started again. Every message is followed to its handler and
+its reply. The service keeps its messages in a file in a temporary directory,
+which is removed at the end.
 
 Times are shortened so that it fits into seconds: a silent socket is given up
 after 1.5s (85s in real use), and the gateway pushes an unacknowledged message
 again after 4s (about 60s).
 
-It ends with a summary and exits 0 if nothing was lost, doubled or reordered.`,
+It ends with a summary and exits 0 if nothing was lost, doubled or reordered. A
+message whose handler had run when the kill came, but not been recorded, is
+handled again as its second try and counts among "handled" only; so does a
+reply, among "replied", that the service cannot know to have arrived.`,
 		Example: "  penstock demo\n  penstock demo --for 10s --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := playable(o); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
 			if verbose {
-				o.Logger = logger(cmd.ErrOrStderr(), config.Log{Level: "info", Format: "text"})
+				o.Log = cmd.ErrOrStderr()
 			}
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o, asJSON)
 		},
@@ -140,11 +145,12 @@ func tell(w io.Writer, s demo.Summary) error {
 	}
 	_, err := fmt.Fprintf(w, `
 The gateway pushed %d frames, second copies included, and read %d acknowledgements.
-The handler ran %d times and %d replies were sent.
+The handler ran %d times and %d replies were sent. The service was killed %d time(s):
+%d messages were handled again and %d replies sent again because of it.
 Sockets were replaced %d times; after a planned notice the next message came on
 the new socket within %.1f ms. Half of the frames were acknowledged within %.2f ms,
 99 in 100 within %.2f ms.
 %s
-`, s.Frames, s.Acked, s.Handled, s.Replied, s.Redials, s.GapMax, s.AckP50, s.AckP99, verdict)
+`, s.Frames, s.Acked, s.Handled, s.Replied, s.Kills, s.Again, s.Doubted, s.Redials, s.GapMax, s.AckP50, s.AckP99, verdict)
 	return err
 }

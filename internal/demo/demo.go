@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"time"
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
-	"github.com/penstock-io/penstock/internal/app"
-	"github.com/penstock-io/penstock/internal/config"
 )
 
 // Options set up a demo. The zero value of each means its default.
@@ -19,7 +17,10 @@ type Options struct {
 	Rate          int           // messages a second in all; default 300
 	Seed          uint64        // repeats the choices; default 1
 	Progress      func(Progress)
-	Logger        *slog.Logger // default discards
+	// Log gets the log of the service, in JSON; default: nobody does.
+	Log io.Writer
+	// Program is what runs the service. Default: this program.
+	Program string
 }
 
 // Progress is how things stand while the demo runs.
@@ -42,6 +43,7 @@ const (
 	pingEvery    = 500 * time.Millisecond
 	silence      = 1500 * time.Millisecond
 	robotTimeout = 4 * time.Second
+	startTime    = 600 * time.Millisecond // that a service needs to be back after a kill
 	settleFor    = 15 * time.Second
 	startFor     = 10 * time.Second
 )
@@ -58,11 +60,12 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	svc, err := newService(o, gw, book)
-	if err != nil {
-		return Summary{}, err
-	}
-	return play(ctx, o, gw, svc, book)
+	gwCtx, stopGateway := context.WithCancel(context.WithoutCancel(ctx))
+	gwDone := make(chan error, 1)
+	go func() { gwDone <- gw.Run(gwCtx) }()
+	sum, err := play(ctx, o, gw, book)
+	stopGateway()
+	return sum, errors.Join(err, <-gwDone, ctx.Err())
 }
 
 func (o Options) withDefaults() Options {
@@ -81,8 +84,8 @@ func (o Options) withDefaults() Options {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = io.Discard
 	}
 	return o
 }
@@ -117,44 +120,32 @@ func newGateway(o Options, book *ledger) (*dingtalktest.Gateway, error) {
 	return gw, gw.Listen()
 }
 
-func newService(o Options, gw *dingtalktest.Gateway, book *ledger) (*app.App, error) {
-	cfg := config.Default()
-	cfg.Store.Kind = "memory"
-	cfg.Admin.Listen = "off"
-	cfg.StopWithin = 10 * time.Second
-	cfg.Outbound.InstallationRate = 0
-	cfg.Outbound.Waits = []time.Duration{200 * time.Millisecond, time.Second}
-	for i := range installations {
-		cfg.Installations = append(cfg.Installations, config.Installation{
-			ID: fmt.Sprintf("bot-%d", i+1), Platform: "dingtalk",
-			ClientID: clientID(i), ClientSecret: "demo",
-			APIBase: gw.URL(), OAPIBase: gw.URL(), AllowInsec: true,
-			PingEvery: pingEvery, Silence: silence,
-		})
-	}
-	return app.New(&cfg, app.Options{Logger: o.Logger, Handler: book.handler()})
-}
-
-// play runs gateway and service around the traffic.
+// play runs the endpoint and the service around the traffic.
 func play(
-	ctx context.Context, o Options, gw *dingtalktest.Gateway, svc *app.App, book *ledger,
-) (Summary, error) {
-	gwCtx, stopGateway := context.WithCancel(context.WithoutCancel(ctx))
-	gwDone := make(chan error, 1)
-	go func() { gwDone <- gw.Run(gwCtx) }()
-	svcCtx, stopService := context.WithCancel(context.WithoutCancel(ctx))
-	svcDone := make(chan error, 1)
-	go func() { svcDone <- svc.Run(svcCtx) }()
-
-	s := &stage{opts: o, gw: gw, book: book, began: time.Now()}
-	err := s.connected(ctx)
-	if err == nil {
-		s.traffic(ctx)
-		s.settle(ctx)
+	ctx context.Context, o Options, gw *dingtalktest.Gateway, book *ledger,
+) (sum Summary, err error) {
+	url, stopEndpoint, err := serveEndpoint(book)
+	if err != nil {
+		return sum, err
 	}
-	stopService()
-	serr := <-svcDone
-	sum := s.summary()
-	stopGateway()
-	return sum, errors.Join(err, serr, <-gwDone, ctx.Err())
+	defer func() { err = errors.Join(err, stopEndpoint()) }()
+	svc, err := newService(o, gw.URL(), url, book.doubt)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, svc.close()) }()
+	if err := svc.start(); err != nil {
+		return sum, err
+	}
+	s := &stage{opts: o, gw: gw, svc: svc, book: book, began: time.Now()}
+	if err := s.connected(ctx); err != nil {
+		return sum, err
+	}
+	s.traffic(ctx)
+	s.settle(ctx)
+	err = svc.stop()
+	if ctx.Err() != nil {
+		return sum, nil // an interrupt ends the service as well
+	}
+	return s.summary(), errors.Join(err, s.err)
 }

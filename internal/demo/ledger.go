@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
 	"github.com/penstock-io/penstock/message"
-	"github.com/penstock-io/penstock/router"
 )
 
 // ledger follows every message. Its methods may be called from any number of
@@ -25,6 +23,7 @@ type ledger struct {
 	order    map[chat][]*entry
 	replies  map[string]int // replies by text
 	overlaps int
+	again    int // runs that the kill accounts for
 	handled  int
 	replied  int
 	acks     int
@@ -35,7 +34,9 @@ type ledger struct {
 	gap     time.Duration
 }
 
+// chat is a conversation, in one life of the service or, with 0, in all.
 type chat struct {
+	life         int
 	installation message.InstallationID
 	conversation message.ConversationID
 }
@@ -44,7 +45,10 @@ type chat struct {
 type entry struct {
 	pushes  []*dingtalktest.Pushed
 	number  int // in its conversation, in the order of pushing
-	handled int
+	handled int // runs of the handler
+	life    int // of the service at the last of them
+	twice   int // runs that the kill does not account for
+	doubts  int // times that the service was not sure about the reply
 	reply   string
 }
 
@@ -67,22 +71,6 @@ func newLedger() *ledger {
 // maxHandler is the longest that the demo's handler works.
 const maxHandler = 5 * time.Millisecond
 
-// handler notes what it is given, works a little, and answers.
-func (l *ledger) handler() router.HandlerFunc {
-	return func(ctx context.Context, m *message.Inbound) (router.Result, error) {
-		k := chat{m.Installation, m.Conversation.ID}
-		reply := l.begin(k, m.ID)
-		select {
-		case <-time.After(work(m.ID)):
-		case <-ctx.Done():
-		}
-		l.mu.Lock()
-		l.running[k] = false
-		l.mu.Unlock()
-		return router.Result{Replies: []message.Reply{{Text: reply}}}, nil
-	}
-}
-
 // work is how long a message takes: between nothing and maxHandler, by its id.
 func work(id message.ID) time.Duration {
 	h := fnv.New32a()
@@ -90,7 +78,8 @@ func work(id message.ID) time.Duration {
 	return time.Duration(h.Sum32()) % maxHandler
 }
 
-func (l *ledger) begin(k chat, id message.ID) (reply string) {
+// begin notes a run of the handler and gives its reply.
+func (l *ledger) begin(k chat, id message.ID, attempt int) (reply string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running[k] {
@@ -102,11 +91,40 @@ func (l *ledger) begin(k chat, id message.ID) (reply string) {
 	if e == nil {
 		return "unknown message"
 	}
-	e.handled++
-	if e.handled == 1 {
-		l.order[k] = append(l.order[k], e)
+	switch {
+	case e.handled == 0:
+		place := chat{0, k.installation, k.conversation}
+		l.order[place] = append(l.order[place], e)
+	case k.life > e.life && attempt > 1 && l.replies[e.reply] == 0:
+		l.again++ // the kill came before the outcome was on the disk
+	default:
+		e.twice++
 	}
+	e.handled++
+	e.life = k.life
 	return e.reply
+}
+
+func (l *ledger) end(k chat) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, k)
+}
+
+// doubt notes that the service does not know whether a reply has arrived.
+func (l *ledger) doubt(id message.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[id]; e != nil {
+		e.doubts++
+	}
+}
+
+// killed notes that redials which were under way are no measure of anything.
+func (l *ledger) killed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = nil
 }
 
 // push records a message before it is pushed.
@@ -161,6 +179,25 @@ func (l *ledger) counts() (acked, handled, replied int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acks, l.handled, l.replied
+}
+
+// lastChances counts the messages that are about to be pushed for the second and
+// last time, or have been and are not acknowledged.
+func (l *ledger) lastChances() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		for _, p := range e.pushes {
+			select {
+			case <-p.Done():
+			default:
+				if t := p.Tries(); len(t) > 0 && time.Since(t[0].At) > robotTimeout-startTime {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // settled tells whether every message has been handled and answered.

@@ -2,8 +2,10 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
@@ -14,9 +16,12 @@ import (
 type stage struct {
 	opts   Options
 	gw     *dingtalktest.Gateway
+	svc    *service
 	book   *ledger
 	began  time.Time
 	pushed int
+	kills  int
+	err    error // of a start after a kill
 	next   []int // number of the next message, by conversation
 	copies []dup // duplicates to push soon
 }
@@ -30,24 +35,54 @@ type dup struct {
 
 func (s *stage) app(i int) *dingtalktest.App { return s.gw.App(clientID(i)) }
 
+// errEnded means that the service ended by itself.
+var errEnded = errors.New("the service ended")
+
 // connected waits until every installation has a socket.
 func (s *stage) connected(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startFor)
 	defer cancel()
+	c := s.svc.child
+	ctx, ended := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.done:
+			ended(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	defer ended(nil)
 	for i := range installations {
-		if err := s.app(i).AwaitSessions(ctx, 1); err != nil {
+		err := s.app(i).AwaitSessions(ctx, 1)
+		if errors.Is(context.Cause(ctx), errEnded) {
+			return fmt.Errorf("demo: %w with %w: %s", errEnded, c.err, c.last)
+		}
+		if err != nil {
 			return fmt.Errorf("demo: installation %d did not connect: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// fault is something done to a socket when part of the time has passed.
+// isConnected tells whether every installation has a socket now.
+func (s *stage) isConnected() bool {
+	for i := range installations {
+		if len(s.app(i).Sessions()) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fault is something that is done when part of the time has passed.
 type fault struct {
 	part float64
 	note string
 	do   func(*stage)
 }
+
+// lossless tells that nothing which was pushed is lost by the fault.
+func (f fault) lossless() bool { return strings.HasSuffix(f.note, "planned redial") }
 
 var faults = []fault{
 	{.08, "bot 1: planned redial", func(s *stage) { s.disconnect(0) }},
@@ -56,13 +91,14 @@ var faults = []fault{
 	{.30, "bot 1: socket cut", func(s *stage) { s.app(0).Cut() }},
 	{.38, "bot 2: socket black-holed", func(s *stage) { s.blackHole(1) }},
 	{.55, "bot 3: planned redial", func(s *stage) { s.disconnect(2) }},
-	{.65, "bot 1: planned redial", func(s *stage) { s.disconnect(0) }},
-	{.75, "bot 3: socket cut", func(s *stage) { s.app(2).Cut() }},
-	{.85, "all bots: planned redial", func(s *stage) {
+	{.60, "the service: killed, started again", (*stage).kill},
+	{.68, "bot 1: planned redial", func(s *stage) { s.disconnect(0) }},
+	{.78, "all bots: planned redial", func(s *stage) {
 		for i := range installations {
 			s.disconnect(i)
 		}
 	}},
+	{.88, "bot 3: socket cut", func(s *stage) { s.app(2).Cut() }},
 }
 
 func (s *stage) disconnect(i int) {
@@ -79,6 +115,20 @@ func (s *stage) blackHole(i int) {
 	for _, session := range s.app(i).Sessions() {
 		session.BlackHole(false)
 	}
+}
+
+// mayBreak tells whether the fault would test the service. While a socket is missing
+// after a kill it would hit nothing; while a second push is at hand it would take the
+// platform's last word on a message that the service never had.
+func (s *stage) mayBreak(f fault) bool {
+	return (s.kills == 0 || s.isConnected()) && (f.lossless() || s.book.lastChances() == 0)
+}
+
+// kill ends the service in the middle of everything and starts it again.
+func (s *stage) kill() {
+	s.kills++
+	s.book.killed()
+	s.err = s.svc.kill()
 }
 
 // step is the grain of the traffic.
@@ -98,14 +148,15 @@ func (s *stage) traffic(ctx context.Context) {
 	var reported time.Time
 	for {
 		elapsed := time.Since(s.began)
-		if ctx.Err() != nil || elapsed >= s.opts.For {
+		if ctx.Err() != nil || s.err != nil || elapsed >= s.opts.For {
 			return
 		}
 		for s.pushed < int(elapsed.Seconds()*float64(s.opts.Rate)) {
 			s.push(rng)
 		}
 		s.pushCopies()
-		if len(todo) > 0 && elapsed.Seconds() >= todo[0].part*s.opts.For.Seconds() {
+		due := len(todo) > 0 && elapsed.Seconds() >= todo[0].part*s.opts.For.Seconds()
+		if due && s.mayBreak(todo[0]) {
 			todo[0].do(s)
 			s.report(todo[0].note)
 			todo = todo[1:]
@@ -167,7 +218,7 @@ func (s *stage) settle(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	for !s.book.settled() {
+	for s.err == nil && !s.book.settled() {
 		s.report("")
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,8 @@ type Summary struct {
 	Replied int `json:"replied"`
 	// Lost messages were pushed and never handled, or their reply never came.
 	Lost int `json:"lost"`
-	// Duplicates are second runs of the handler or second replies for one message.
+	// Duplicates are second runs of the handler or second replies for one message,
+	// beside those of Again and Doubted.
 	Duplicates int `json:"duplicates"`
 	// Inversions are messages of a conversation that were handled before one that
 	// was pushed earlier, or beside another. A message that reached the service
@@ -29,13 +30,22 @@ type Summary struct {
 	// GapMax is the longest time from a planned redial's notice to the first
 	// message on the successor.
 	GapMax float64 `json:"gap_ms_max"`
+
+	// Kills is how often the service was killed. Again are the messages that were
+	// handled a second time because a kill came before the outcome of the first was
+	// on the disk: the second run says so by its number, and no reply had been sent.
+	// Doubted are the replies that were sent a second time because a kill came
+	// between a request and its record, and the service said so.
+	Kills   int `json:"-"`
+	Again   int `json:"-"`
+	Doubted int `json:"-"`
 }
 
 // OK tells whether nothing went wrong.
 func (s Summary) OK() bool { return s.Lost == 0 && s.Duplicates == 0 && s.Inversions == 0 }
 
 func (s *stage) summary() Summary {
-	sum := Summary{Redials: s.redials()}
+	sum := Summary{Redials: s.redials(), Kills: s.kills}
 	for i := range installations {
 		st := s.app(i).Stats()
 		sum.Frames += st.Pushed + st.Redelivered
@@ -52,9 +62,12 @@ func (l *ledger) fill(sum *Summary) {
 		if e.handled == 0 || l.replies[e.reply] == 0 {
 			sum.Lost++
 		}
-		sum.Duplicates += max(0, e.handled-1) + max(0, l.replies[e.reply]-1)
+		second := max(0, l.replies[e.reply]-1)
+		doubted := min(second, e.doubts)
+		sum.Doubted += doubted
+		sum.Duplicates += e.twice + second - doubted
 	}
-	sum.Inversions = l.overlaps
+	sum.Again, sum.Inversions = l.again, l.overlaps
 	for _, handled := range l.order {
 		sum.Inversions += inversions(handled)
 	}
