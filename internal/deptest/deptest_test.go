@@ -40,6 +40,11 @@ var rules = []rule{
 		[]string{"message", "integrations", "internal/wire", "internal/backoff", "internal/jsonscan"},
 		false, "a platform must not learn how messages are kept or handled",
 	},
+	{
+		"edge",
+		[]string{"message", "router", "internal/wire", "internal/jsonscan"},
+		false, "a gateway for consumers must not learn where messages come from or are kept",
+	},
 	{"internal/config", []string{"internal/config"}, false, "the configuration is data, read by the wiring"},
 	{
 		"internal/ops",

@@ -1,0 +1,180 @@
+package edge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-io/penstock/message"
+)
+
+// Outbox takes the replies of consumers. All methods may be called from any number
+// of goroutines.
+type Outbox interface {
+	// Address gives the reply address of a message, an error if it has none.
+	Address(m *message.Inbound) (message.Target, error)
+	// Send returns when the reply is committed. After an error it was not taken.
+	Send(ctx context.Context, o message.Outbound) error
+	// Secret is something that only the owner of the installation knows; ok is
+	// false if there is no such installation.
+	Secret(id message.InstallationID) (secret string, ok bool)
+}
+
+// Consumer is one bot that may connect.
+type Consumer struct {
+	// Name is what routes, logs and metrics say. Required, unique.
+	Name string
+	// ClientID and ClientSecret are what the bot presents. Required; ids are unique.
+	ClientID, ClientSecret string
+	// MaxConnections bounds its connections. Default 16.
+	MaxConnections int
+}
+
+// Config configures a [Server]. The zero value of every field but Outbox works; a
+// server without consumers lets nobody in.
+type Config struct {
+	// Listen is where consumers connect. Default 127.0.0.1:8975.
+	Listen string
+	// Listener, if set, is used in its place and closed by Run.
+	Listener net.Listener
+	// PublicURL is how consumers reach us: scheme, host and, if a proxy adds one, a
+	// path. Default: the address that is listened on.
+	PublicURL string
+	// CertFile and KeyFile, in PEM form, make the server speak https and wss. Both
+	// or none; none is for loopback and for a proxy that speaks TLS.
+	CertFile, KeyFile string
+
+	// MaxConnections bounds the connections of all consumers. Default 1024.
+	MaxConnections int
+	// MaxFrame bounds what a consumer sends in one frame. Default 1 MiB.
+	MaxFrame int64
+	// AckWithin is how long an answer is waited for. Default 60 s.
+	AckWithin time.Duration
+	// PingEvery is the period of pings; a connection that says nothing for three
+	// of them and five seconds is closed. Default 25 s.
+	PingEvery time.Duration
+	// RejoinWithin is how long a message is left with a connection that has died:
+	// its consumer may answer on the next one. Default 5 s.
+	RejoinWithin time.Duration
+	// LeaveWithin is how long a connection that was asked to leave may owe an
+	// answer, and then how long it may be silent. Default 10 s.
+	LeaveWithin time.Duration
+	// TicketLife is how long a ticket may be used. Default 90 s.
+	TicketLife time.Duration
+	// ReplyWithin is how long a reply address is good. Default 90 min.
+	ReplyWithin time.Duration
+	// WriteTimeout bounds a write to a connection. Default 10 s.
+	WriteTimeout time.Duration
+	// PassWebhook leaves the platform's own reply address in the messages.
+	PassWebhook bool
+
+	Consumers []Consumer
+	// Outbox takes the replies. Required.
+	Outbox Outbox
+	// Connected, if set, is called when a consumer that was missed has a connection
+	// again. It must not block.
+	Connected func()
+	// Logger: default discards.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8975")
+	c.MaxConnections = cmp.Or(c.MaxConnections, 1024)
+	c.MaxFrame = cmp.Or(c.MaxFrame, 1<<20)
+	c.AckWithin = cmp.Or(c.AckWithin, time.Minute)
+	c.PingEvery = cmp.Or(c.PingEvery, 25*time.Second)
+	c.RejoinWithin = cmp.Or(c.RejoinWithin, 5*time.Second)
+	c.LeaveWithin = cmp.Or(c.LeaveWithin, 10*time.Second)
+	c.TicketLife = cmp.Or(c.TicketLife, 90*time.Second)
+	c.ReplyWithin = cmp.Or(c.ReplyWithin, 90*time.Minute)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	c.Consumers = withDefaults(c.Consumers)
+	if c.Connected == nil {
+		c.Connected = func() {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func withDefaults(all []Consumer) []Consumer {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].MaxConnections = cmp.Or(all[i].MaxConnections, 16)
+	}
+	return all
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Outbox == nil:
+		return errors.New("Outbox: not set")
+	case c.MaxConnections < 0:
+		return fmt.Errorf("MaxConnections: %d is negative", c.MaxConnections)
+	case c.MaxFrame < 0:
+		return fmt.Errorf("MaxFrame: %d is negative", c.MaxFrame)
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return errors.New("CertFile: needs KeyFile, and the other way round")
+	}
+	for name, d := range map[string]time.Duration{
+		"AckWithin": c.AckWithin, "PingEvery": c.PingEvery, "RejoinWithin": c.RejoinWithin,
+		"LeaveWithin": c.LeaveWithin, "TicketLife": c.TicketLife, "ReplyWithin": c.ReplyWithin,
+		"WriteTimeout": c.WriteTimeout,
+	} {
+		if d < 0 {
+			return fmt.Errorf("%s: %v is negative", name, d)
+		}
+	}
+	if err := validateURL(c.PublicURL); err != nil {
+		return err
+	}
+	return validateConsumers(c.Consumers)
+}
+
+func validateURL(public string) error {
+	if public == "" {
+		return nil
+	}
+	u, err := url.Parse(public)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		(u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("PublicURL: is not an http or https URL without a query")
+	}
+	return nil
+}
+
+func validateConsumers(all []Consumer) error {
+	names, ids := map[string]bool{}, map[string]bool{}
+	for i, c := range all {
+		at := fmt.Sprintf("Consumers[%d].", i)
+		switch {
+		case c.Name == "" || len(c.Name) > maxName:
+			return fmt.Errorf("%sName: must have 1 to %d bytes", at, maxName)
+		case names[c.Name]:
+			return fmt.Errorf("%sName: %q is taken", at, c.Name)
+		case c.ClientID == "":
+			return errors.New(at + "ClientID: not set")
+		case ids[c.ClientID]:
+			return errors.New(at + "ClientID: is taken")
+		case c.ClientSecret == "":
+			return errors.New(at + "ClientSecret: not set")
+		case c.MaxConnections < 0:
+			return fmt.Errorf("%sMaxConnections: %d is negative", at, c.MaxConnections)
+		}
+		names[c.Name], ids[c.ClientID] = true, true
+	}
+	return nil
+}
+
+// maxName is the longest name that a reply address can hold.
+const maxName = 255

@@ -1,0 +1,198 @@
+package edge
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock-io/penstock/internal/wire"
+	"github.com/penstock-io/penstock/message"
+)
+
+// convKey names a conversation, msgKey a message.
+type convKey struct {
+	installation message.InstallationID
+	conversation message.ConversationID
+}
+
+type msgKey struct {
+	installation message.InstallationID
+	id           message.ID
+}
+
+// Bounds of what is remembered of one consumer.
+const (
+	maxHomes   = 8192 // conversations that have a connection of their own
+	maxGivenUp = 4096 // messages whose late answers still count
+	givenUpFor = 10 * time.Minute
+	maxFrames  = 32 // frames of one message that may be answered
+)
+
+// consumer is one bot: its connections and the messages that are out to it.
+type consumer struct {
+	// immutable
+	srv  *Server
+	name string
+	tag  string // begins the ids of all its frames
+	// bytes pays for what waits to be written to its connections.
+	bytes *wire.Peer
+
+	mu sync.Mutex // guards the following fields
+	// cfg is what the bot presents; gone is set when it may not connect any more.
+	cfg  Consumer
+	gone bool
+	// peers are its open connections. Fields of peers that say so belong to mu too.
+	peers []*peer
+	// homes has the connection on which a conversation stays.
+	homes map[convKey]*peer
+	// frames finds messages by the frames that carried them.
+	frames map[string]*delivery
+	// open has the messages that are out, and those that were given up lately.
+	open map[msgKey]*delivery
+	// givenUp has the latter, oldest first; some have been taken up again since.
+	givenUp []givenUp
+	serial  uint64
+	// missed is set when somebody found no connection.
+	missed bool
+}
+
+func newConsumer(s *Server, cfg Consumer) *consumer {
+	return &consumer{
+		srv: s, name: cfg.Name, tag: strings.ToLower(newID()[:12]), cfg: cfg,
+		bytes:  s.budget.Peer(),
+		homes:  map[convKey]*peer{},
+		frames: map[string]*delivery{},
+		open:   map[msgKey]*delivery{},
+	}
+}
+
+// admits tells whether secret is the consumer's. It takes as long for any secret.
+func (c *consumer) admits(secret string) bool {
+	return sameSecret(secret, c.secret()) && !c.isGone()
+}
+
+func sameSecret(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+func (c *consumer) secret() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg.ClientSecret
+}
+
+func (c *consumer) clientID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg.ClientID
+}
+
+// hasRoom tells whether one more connection would be admitted.
+func (c *consumer) hasRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.peers) < c.cfg.MaxConnections || c.quietestLocked() != nil
+}
+
+func (c *consumer) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+func (c *consumer) connections() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.peers)
+}
+
+// change puts new settings in force. If the bot has to present something else now,
+// its connections are asked to leave.
+func (c *consumer) change(cfg Consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cfg.ClientID != c.cfg.ClientID || cfg.ClientSecret != c.cfg.ClientSecret || c.gone {
+		c.retireLocked()
+	}
+	c.cfg, c.gone = cfg, false
+}
+
+// remove asks all connections to leave; nobody may connect any more.
+func (c *consumer) remove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	c.retireLocked()
+}
+
+func (c *consumer) retireLocked() {
+	for _, p := range c.peers {
+		if !p.retiring {
+			p.retiring, p.retired = true, time.Now()
+		}
+	}
+}
+
+// admit takes a new connection in. It fails with resultLimit or resultRefused; a
+// connection that has been silent for too long to be alive gives way.
+func (c *consumer) admit(p *peer, secret string) (result string) {
+	c.mu.Lock()
+	var replaced *peer
+	switch {
+	case c.gone || secret != c.cfg.ClientSecret:
+		c.mu.Unlock()
+		return resultRefused
+	case len(c.peers) >= c.cfg.MaxConnections:
+		if replaced = c.quietestLocked(); replaced == nil {
+			c.mu.Unlock()
+			return resultLimit
+		}
+		c.dropLocked(replaced)
+	}
+	c.peers = append(c.peers, p)
+	missed := c.missed
+	c.missed = false
+	c.mu.Unlock()
+	if replaced != nil {
+		replaced.cut(closedReplaced)
+	}
+	if missed {
+		c.srv.cfg.Connected()
+	}
+	return resultOK
+}
+
+// quietestLocked gives the connection that has said nothing for longest, if that
+// is longer than a living one is silent.
+func (c *consumer) quietestLocked() *peer {
+	p := slices.MinFunc(c.peers, func(a, b *peer) int {
+		return int(a.heard.Load() - b.heard.Load())
+	})
+	if p.silence(time.Now()) > c.srv.cfg.PingEvery*5/4 {
+		return p
+	}
+	return nil
+}
+
+// leave takes leave of a connection. What is out on it may be answered on another
+// one for a while.
+func (c *consumer) leave(p *peer) {
+	c.mu.Lock()
+	c.dropLocked(p)
+	c.mu.Unlock()
+	close(p.gone)
+}
+
+func (c *consumer) dropLocked(p *peer) {
+	c.peers = slices.DeleteFunc(c.peers, func(o *peer) bool { return o == p })
+	p.retiring = true
+	for key, home := range c.homes {
+		if home == p {
+			delete(c.homes, key)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package edge
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// delivery is a message that a consumer has been given. The consumer's mutex guards
+// all of it but the channel.
+type delivery struct {
+	key    msgKey
+	event  bool
+	frames []string // that carried it, the latest last
+	peer   *peer    // that has the latest, nil if nobody waits for it
+	avoid  *peer    // that did not answer the last time
+	// told has what ends the wait. It has room for one and is never closed.
+	told    chan ending
+	ended   bool // told holds an ending, or has been read
+	waiting bool // somebody waits
+	until   time.Time
+}
+
+// ending is what ended the wait for an answer.
+type ending struct {
+	outcome string
+	answer  answer
+}
+
+// givenUp is a message whose answer nobody waits for, and until when it counts.
+type givenUp struct {
+	d     *delivery
+	until time.Time
+}
+
+// begin takes a message up. If it was given up and has been answered well since,
+// it has its ending at once.
+func (c *consumer) begin(key msgKey, event bool) *delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.open[key]
+	if d == nil {
+		d = &delivery{key: key, event: event, told: make(chan ending, 1)}
+		c.open[key] = d
+	}
+	d.waiting = true
+	return d
+}
+
+// assign chooses a connection for a message, leaving out those that were tried, and
+// gives its frame an id. If there is none, outcome tells why.
+func (c *consumer) assign(
+	d *delivery, conv convKey, sub subscription, tried []*peer,
+) (p *peer, frame, outcome string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releaseLocked(d)
+	p = c.chooseLocked(conv, sub, append(slices.Clone(tried), d.avoid))
+	if p == nil { // better the same once more than nobody
+		p = c.chooseLocked(conv, sub, tried)
+	}
+	if p == nil {
+		return nil, "", c.whyLocked(tried)
+	}
+	p.owed++
+	d.peer = p
+	frame = c.frameLocked("m")
+	c.frames[frame] = d
+	if d.frames = append(d.frames, frame); len(d.frames) > maxFrames {
+		delete(c.frames, d.frames[0])
+		d.frames = d.frames[1:]
+	}
+	return p, frame, ""
+}
+
+// whyLocked tells why no connection could be chosen: there is none, or what is
+// there has not subscribed.
+func (c *consumer) whyLocked(tried []*peer) string {
+	for _, p := range c.peers {
+		if !p.retiring && !slices.Contains(tried, p) {
+			return outcomeUnwanted
+		}
+	}
+	c.missed = true
+	return outcomeAbsent
+}
+
+// chooseLocked gives the conversation's connection, else the one that owes least,
+// nil if there is none.
+func (c *consumer) chooseLocked(conv convKey, sub subscription, but []*peer) *peer {
+	var best *peer
+	home := c.homes[conv]
+	for _, p := range c.peers {
+		if p.retiring || !p.subs[sub] || slices.Contains(but, p) {
+			continue
+		}
+		if p == home {
+			return p
+		}
+		if best == nil || p.owed < best.owed || p.owed == best.owed && p.homes < best.homes {
+			best = p
+		}
+	}
+	if best != nil {
+		c.settleLocked(conv, best)
+	}
+	return best
+}
+
+// settleLocked makes p the conversation's connection.
+func (c *consumer) settleLocked(conv convKey, p *peer) {
+	if old := c.homes[conv]; old != nil {
+		old.homes--
+	} else if len(c.homes) >= maxHomes {
+		for key, old := range c.homes { // any
+			old.homes--
+			delete(c.homes, key)
+			break
+		}
+	}
+	c.homes[conv] = p
+	p.homes++
+}
+
+// frameLocked makes the id of a frame. kind tells those that carry messages from
+// others.
+func (c *consumer) frameLocked(kind string) string {
+	c.serial++
+	return c.tag + "_" + kind + strconv.FormatUint(c.serial, 36)
+}
+
+// releaseLocked takes the debt off the connection that has the message.
+func (c *consumer) releaseLocked(d *delivery) {
+	if d.peer != nil {
+		d.peer.owed--
+		d.peer = nil
+	}
+}
+
+// finish ends a message for good.
+func (c *consumer) finish(d *delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closeLocked(d)
+}
+
+func (c *consumer) closeLocked(d *delivery) {
+	c.releaseLocked(d)
+	for _, frame := range d.frames {
+		delete(c.frames, frame)
+	}
+	d.frames, d.waiting = nil, false
+	if c.open[d.key] == d {
+		delete(c.open, d.key)
+	}
+}
+
+// giveUp ends a wait without a good answer. One that comes later still counts, and
+// the connection is not asked again if there is another.
+func (c *consumer) giveUp(d *delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(d.frames) == 0 {
+		c.closeLocked(d)
+		return
+	}
+	if d.peer != nil {
+		d.avoid = d.peer
+	}
+	c.releaseLocked(d)
+	// An ending that came too late to be read stays for the next try if it is good.
+	if d.ended && len(d.told) > 0 {
+		if e := <-d.told; good(e.outcome) {
+			d.told <- e
+		}
+	}
+	d.ended = len(d.told) > 0
+	now := time.Now()
+	d.waiting, d.until = false, now.Add(givenUpFor)
+	c.givenUp = append(c.givenUp, givenUp{d, d.until})
+	for len(c.givenUp) > maxGivenUp || len(c.givenUp) > 0 && now.After(c.givenUp[0].until) {
+		old := c.givenUp[0]
+		c.givenUp = c.givenUp[1:]
+		if !old.d.waiting && old.d.until.Equal(old.until) {
+			c.closeLocked(old.d)
+		}
+	}
+}
+
+func good(outcome string) bool { return outcome == outcomeAnswered || outcome == outcomeEarlier }
+
+// answered takes an answer. stray tells what it is if nobody wants it.
+func (c *consumer) answered(a answer) (stray string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.frames[a.id]
+	if d == nil {
+		if strings.HasPrefix(a.id, c.tag+"_m") {
+			return strayLate
+		}
+		return strayUnknown
+	}
+	latest := a.id == d.frames[len(d.frames)-1]
+	outcome := judge(&a, d.event, latest)
+	// A bad answer says something about its own frame only.
+	if d.ended || !good(outcome) && !(latest && d.waiting) {
+		return strayLate
+	}
+	d.ended = true
+	d.told <- ending{outcome, a}
+	return ""
+}
+
+// judge reads what an answer means.
+func judge(a *answer, event, latest bool) (outcome string) {
+	switch {
+	case a.code == http.StatusNotFound:
+		return outcomeUnhandled
+	case a.code != http.StatusOK:
+		return outcomeFailed
+	case event && a.later():
+		return outcomeLater
+	case latest:
+		return outcomeAnswered
+	default:
+		return outcomeEarlier
+	}
+}

@@ -1,0 +1,183 @@
+package edge
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock-io/penstock/internal/jsonscan"
+	"github.com/penstock-io/penstock/message"
+)
+
+// Types and topics of frames.
+const (
+	typeSystem      = "SYSTEM"
+	typeEvent       = "EVENT"
+	typeCallback    = "CALLBACK"
+	topicPing       = "ping"
+	topicDisconnect = "disconnect"
+	topicAll        = "*"
+)
+
+// subscription is what a connection wants to be sent.
+type subscription struct {
+	Type  string `json:"type"`
+	Topic string `json:"topic"`
+}
+
+// subscriptionOf is what a connection must want to be sent m. Events are
+// subscribed to all together.
+func subscriptionOf(m *message.Inbound) subscription {
+	if m.Kind == message.KindEvent {
+		return subscription{typeEvent, topicAll}
+	}
+	return subscription{typeCallback, m.Topic}
+}
+
+// envelope is a frame on its way to a consumer.
+type envelope struct {
+	SpecVersion string            `json:"specVersion"`
+	Type        string            `json:"type"`
+	Headers     map[string]string `json:"headers"`
+	Data        string            `json:"data"`
+}
+
+func (e *envelope) encode() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(e) // strings always encode
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func newEnvelope(kind, topic, frame, data string) *envelope {
+	return &envelope{
+		SpecVersion: "1.0", Type: kind, Data: data,
+		Headers: map[string]string{
+			"topic": topic, "messageId": frame, "contentType": "application/json",
+			"time": milli(time.Now()),
+		},
+	}
+}
+
+// pushFrame is a message as the vendor would push it.
+func pushFrame(m *message.Inbound, sub subscription, frame, connection, data string) []byte {
+	e := newEnvelope(sub.Type, sub.Topic, frame, data)
+	e.Headers["connectionId"] = connection
+	if m.Kind == message.KindEvent {
+		e.Headers["eventId"] = string(m.ID)
+		e.Headers["eventType"] = m.Topic
+		e.Headers["eventCorpId"] = strings.TrimPrefix(string(m.Conversation.ID), "events:")
+		if !m.SentAt.IsZero() {
+			e.Headers["eventBornTime"] = milli(m.SentAt)
+		}
+	}
+	return e.encode()
+}
+
+func milli(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+// Members of a message that say where replies go.
+const (
+	webhookKey = "sessionWebhook"
+	expiryKey  = "sessionWebhookExpiredTime"
+)
+
+// hasWebhook tells whether a document says where replies go.
+func hasWebhook(doc string) bool {
+	for m := jsonscan.ReadObject(doc); m.Next(); {
+		if m.Key() == webhookKey {
+			return true
+		}
+	}
+	return false
+}
+
+// rewrite exchanges the reply address and its expiry, and leaves every other byte
+// as it is. A document that is no JSON object comes back unchanged.
+func rewrite(doc, webhook string, expires time.Time) string {
+	var b strings.Builder
+	done := 0
+	m := jsonscan.ReadObject(doc)
+	for m.Next() {
+		v := m.Value()
+		value := ""
+		switch m.Key() {
+		case webhookKey:
+			value = strconv.Quote(webhook) // a URL holds nothing that JSON spells otherwise
+		case expiryKey:
+			if value = milli(expires); v.Kind() == jsonscan.String {
+				value = `"` + value + `"`
+			}
+		default:
+			continue
+		}
+		end := m.End()
+		b.WriteString(doc[done : end-len(v.Raw())])
+		b.WriteString(value)
+		done = end
+	}
+	if m.Err() != nil {
+		return doc
+	}
+	b.WriteString(doc[done:])
+	return b.String()
+}
+
+// answer is what a consumer said to a frame.
+type answer struct {
+	id   string
+	code int
+	// data is the inner document: unescaped if it came as a string, else as it is.
+	data string
+}
+
+// readAnswer reads an answer leniently: numbers may be strings, and data an object.
+// ok is false if it is none at all.
+func readAnswer(b []byte) (a answer, ok bool) {
+	code := false
+	m := jsonscan.ReadObject(jsonscan.View(b))
+	for m.Next() {
+		switch v := m.Value(); m.Key() {
+		case "code":
+			n, isNumber := v.Int()
+			a.code, code = int(n), isNumber
+		case "headers":
+			a.id = strings.Clone(messageID(v))
+		case "data":
+			a.data = strings.Clone(document(v))
+		}
+	}
+	return a, code && m.Err() == nil
+}
+
+func messageID(headers jsonscan.Value) (id string) {
+	for m := headers.Members(); m.Next(); {
+		if m.Key() == "messageId" {
+			id = m.Value().Text()
+		}
+	}
+	return id
+}
+
+func document(v jsonscan.Value) string {
+	switch v.Kind() {
+	case jsonscan.Object, jsonscan.Array:
+		return v.Raw()
+	default:
+		return v.Text()
+	}
+}
+
+// later tells whether the answer to an event asks for it again.
+func (a *answer) later() bool {
+	later := false
+	for m := jsonscan.ReadObject(a.data); m.Next(); {
+		if m.Key() == "status" {
+			later = m.Value().Text() == "LATER"
+		}
+	}
+	return later
+}

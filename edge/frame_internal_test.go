@@ -1,0 +1,123 @@
+package edge
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-io/penstock/message"
+)
+
+func TestRewriteLeavesEveryOtherByte(t *testing.T) {
+	at := time.UnixMilli(1700000000123)
+	for doc, want := range map[string]string{
+		`{}`:                    `{}`,
+		`not json`:              `not json`,
+		`["sessionWebhook"]`:    `["sessionWebhook"]`,
+		`{"sessionWebhook":"a"`: `{"sessionWebhook":"a"`,
+		` { "a" : 1e5 ,"sessionWebhook" : "x\u0041" , "b":[ {"sessionWebhook":"in"} ] } `: ` { "a" : 1e5 ,"sessionWebhook" : "https://h/?s=1" , "b":[ {"sessionWebhook":"in"} ] } `,
+		`{"sessionWebhookExpiredTime":"12","sessionWebhook":null}`:                        `{"sessionWebhookExpiredTime":"1700000000123","sessionWebhook":"https://h/?s=1"}`,
+		`{"sessionWebhookExpiredTime":12,"session\u0057ebhook":"y","sessionWebhook":"z"}`: `{"sessionWebhookExpiredTime":1700000000123,"session\u0057ebhook":"https://h/?s=1","sessionWebhook":"https://h/?s=1"}`,
+	} {
+		require.Equal(t, want, rewrite(doc, "https://h/?s=1", at))
+	}
+}
+
+// FuzzRewrite checks that the result means what the document meant, but for the two
+// members.
+func FuzzRewrite(f *testing.F) {
+	f.Add(`{"sessionWebhook":"a","sessionWebhookExpiredTime":1,"c":"\u4f60"}`)
+	f.Add(`{"sessionWebhook":{"a":[1,2]},"sessionWebhook":true}`)
+	f.Add(`{"a":[]`)
+	f.Fuzz(func(t *testing.T, doc string) {
+		got := rewrite(doc, "https://h", time.UnixMilli(5))
+		var before, after map[string]json.RawMessage
+		if json.Unmarshal([]byte(doc), &before) != nil || before == nil {
+			return
+		}
+		require.NoError(t, json.Unmarshal([]byte(got), &after), got)
+		if _, ok := before[webhookKey]; ok {
+			require.Equal(t, `"https://h"`, string(after[webhookKey]))
+		}
+		for _, m := range []map[string]json.RawMessage{before, after} {
+			delete(m, webhookKey)
+			delete(m, expiryKey)
+		}
+		require.Equal(t, before, after)
+	})
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"code":200,"headers":{"messageId":"a"},"message":"OK","data":"{\"status\":\"LATER\"}"}`))
+	f.Add([]byte(`{"code":"500","headers":null,"data":{"response":null}}`))
+	f.Add([]byte(`{"code":1e99}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, ok := readAnswer(b)
+		if ok {
+			require.True(t, json.Valid(b))
+		}
+		judge(&a, true, true)
+	})
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add([]byte(`{"msgtype":"text","text":{"content":"a"},"at":{"atUserIds":["u"]}}`))
+	f.Add([]byte(`{"msgtype":"feedCard","feedCard":{"links":[]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := readReply(b)
+		if err == nil {
+			require.True(t, r.Text != "" || json.Valid(r.Card))
+		}
+	})
+}
+
+func FuzzToken(f *testing.F) {
+	f.Add("AQ")
+	f.Add("AQNvbmUDYm90AAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	s, err := New(Config{Outbox: noOutbox{}, Consumers: []Consumer{{Name: "one", ClientID: "a", ClientSecret: "b"}}})
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, token string) {
+		_, _, err := s.unseal(token, time.Now())
+		require.Error(t, err, "nobody can make one")
+	})
+}
+
+type noOutbox struct{ Outbox }
+
+func (noOutbox) Secret(message.InstallationID) (string, bool) { return "owner", true }
+
+func TestGuessersAreBounded(t *testing.T) {
+	g := guesses{by: newGuessers()}
+	for i := range 2 * maxGuessers {
+		g.wrong(guesser(string(rune('a'+i%26))+milli(time.UnixMilli(int64(i))), "c"))
+	}
+	require.LessOrEqual(t, len(g.by), maxGuessers)
+	require.Equal(t, guesser("[2001:db8::1]:5", "c"), guesser("[2001:db8::2]:6", "c"), "one network")
+	require.NotEqual(t, guesser("192.0.2.1:5", "c"), guesser("192.0.2.2:5", "c"))
+}
+
+func TestWhatIsRememberedOfAConsumerIsBounded(t *testing.T) {
+	s, err := New(Config{Outbox: noOutbox{}})
+	require.NoError(t, err)
+	c := newConsumer(s, Consumer{Name: "one", MaxConnections: 1})
+	p := &peer{subs: map[subscription]bool{{typeEvent, topicAll}: true}}
+	c.peers = []*peer{p}
+	for i := range int64(3 * maxHomes) {
+		key := msgKey{"bot", message.ID(milli(time.UnixMilli(i)))}
+		for range 2 {
+			d := c.begin(key, false)
+			_, frame, why := c.assign(d, convKey{"bot", message.ConversationID(milli(time.UnixMilli(i)))}, subscription{typeEvent, topicAll}, nil)
+			require.Empty(t, why)
+			require.NotEmpty(t, frame)
+			c.giveUp(d)
+		}
+	}
+	require.LessOrEqual(t, len(c.homes), maxHomes)
+	require.LessOrEqual(t, len(c.open), maxGivenUp)
+	require.LessOrEqual(t, len(c.frames), 2*maxGivenUp)
+	require.LessOrEqual(t, len(c.givenUp), maxGivenUp)
+	require.Zero(t, p.owed)
+	require.Equal(t, len(c.homes), p.homes)
+}

@@ -1,0 +1,9 @@
+package edge_test
+
+import (
+	"testing"
+
+	"github.com/penstock-io/penstock/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

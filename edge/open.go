@@ -1,0 +1,180 @@
+package edge
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Bounds of a request for a ticket.
+const (
+	maxOpen          = 64 << 10
+	maxSubscriptions = 256
+	maxAgent         = 128
+)
+
+// openRequest is what a client presents.
+type openRequest struct {
+	ClientID      string         `json:"clientId"`
+	ClientSecret  string         `json:"clientSecret"`
+	Subscriptions []subscription `json:"subscriptions"`
+	Agent         string         `json:"ua"`
+}
+
+// open gives a ticket for right credentials.
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	free, ok := hold(s.handshakes)
+	if !ok {
+		s.count.opens.add(resultBusy)
+		busy(w)
+		return
+	}
+	defer free()
+	var req openRequest
+	body, err := readBody(w, r, maxOpen)
+	if err != nil || json.Unmarshal(body, &req) != nil || len(req.Subscriptions) > maxSubscriptions {
+		s.count.opens.add(resultMalformed)
+		refuse(w, http.StatusBadRequest, "invalidParameter", "the body is no request for a connection")
+		return
+	}
+	c, result := s.authorise(r, &req)
+	s.count.opens.add(result)
+	switch result {
+	case resultSlowed:
+		refuse(w, http.StatusForbidden, codeQPS, "too many wrong credentials, try again later")
+	case resultRefused:
+		refuse(w, http.StatusUnauthorized, "authFailed", "clientId or clientSecret is wrong")
+	default:
+		s.give(w, c, &req)
+	}
+}
+
+// authorise finds the consumer whose credentials these are.
+func (s *Server) authorise(r *http.Request, req *openRequest) (*consumer, string) {
+	var found *consumer
+	for _, c := range s.all() {
+		if c.clientID() == req.ClientID {
+			found = c
+		}
+	}
+	name := ""
+	if found != nil {
+		name = found.name
+	}
+	who := guesser(r.RemoteAddr, name)
+	switch {
+	case s.guesses.blocked(who):
+		return nil, resultSlowed
+	case found == nil || !found.admits(req.ClientSecret):
+		s.guesses.wrong(who)
+		s.log.Warn("wrong credentials at the edge", "remote", r.RemoteAddr, "consumer", name)
+		return nil, resultRefused
+	}
+	return found, resultOK
+}
+
+func (s *Server) give(w http.ResponseWriter, c *consumer, req *openRequest) {
+	now := time.Now()
+	tk := &ticket{
+		id: newID(), consumer: c, secret: req.ClientSecret, subs: map[subscription]bool{},
+		agent: req.Agent, expires: now.Add(s.cfg.TicketLife),
+	}
+	for _, sub := range req.Subscriptions {
+		if sub.Type == typeEvent {
+			sub.Topic = topicAll // only all events together can be subscribed to
+		}
+		tk.subs[sub] = true
+	}
+	if len(tk.agent) > maxAgent {
+		tk.agent = tk.agent[:maxAgent]
+	}
+	s.tickets.add(tk, now)
+	writeJSON(w, http.StatusOK, map[string]string{"endpoint": s.endpoint(), "ticket": tk.id})
+}
+
+// connect turns a request with a ticket into a connection and serves it.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
+	free, ok := hold(s.handshakes)
+	if !ok {
+		s.count.dials.add(resultBusy)
+		busy(w)
+		return
+	}
+	defer free()
+	p, result := s.shake(w, r)
+	s.count.dials.add(result)
+	if p == nil {
+		return
+	}
+	defer s.sockets.Add(-1)
+	free()
+	p.serve()
+}
+
+// shake makes the connection. If p is nil the request has been answered.
+func (s *Server) shake(w http.ResponseWriter, r *http.Request) (p *peer, result string) {
+	if !websocket.IsWebSocketUpgrade(r) {
+		refuse(w, http.StatusUpgradeRequired, "invalidParameter", "this is a WebSocket endpoint")
+		return nil, resultMalformed
+	}
+	if s.sockets.Add(1) > int64(s.cfg.MaxConnections) {
+		s.sockets.Add(-1)
+		busy(w)
+		return nil, resultLimit
+	}
+	defer func() {
+		if p == nil {
+			s.sockets.Add(-1)
+		}
+	}()
+	tk := s.tickets.take(r.URL.Query().Get("ticket"), time.Now())
+	if tk == nil || !tk.consumer.admits(tk.secret) {
+		refuse(w, http.StatusUnauthorized, "ticketInvalid", "the ticket is unknown, used or expired")
+		return nil, resultRefused
+	}
+	if !tk.consumer.hasRoom() {
+		refuse(w, http.StatusForbidden, codeQPS, "the client has all the connections it may have")
+		return nil, resultLimit
+	}
+	ws, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil { // the upgrader has answered
+		return nil, resultMalformed
+	}
+	p = newPeer(tk, ws)
+	if result = tk.consumer.admit(p, tk.secret); result != resultOK {
+		p.sock.Close()
+		return nil, result
+	}
+	return p, resultOK
+}
+
+// codeQPS is the vendor's word for "not now, but later".
+const codeQPS = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi"
+
+// readBody reads a request's body up to a limit.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+}
+
+// refuse answers in the form of the vendor's errors.
+func refuse(w http.ResponseWriter, status int, code, text string) {
+	writeJSON(w, status, map[string]string{"requestid": newID(), "code": code, "message": text})
+}
+
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", strconv.Itoa(1))
+	refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the gateway is busy")
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the reader has gone
+}

@@ -1,0 +1,91 @@
+package edge
+
+import (
+	"strings"
+	"time"
+
+	"github.com/penstock-io/penstock/internal/wire"
+)
+
+// tend looks after a consumer's connections: it pings them, ends those that are
+// silent, and asks those to leave that are not wanted any more.
+func (c *consumer) tend(now time.Time) {
+	cfg := &c.srv.cfg
+	var silent, over []*peer
+	c.mu.Lock()
+	for _, p := range c.peers {
+		switch {
+		case p.silence(now) > 3*cfg.PingEvery+5*time.Second:
+			silent = append(silent, p)
+		case !p.noticed.IsZero():
+			if p.silence(now) > cfg.LeaveWithin && now.Sub(p.noticed) > cfg.LeaveWithin {
+				over = append(over, p)
+			}
+		case p.retiring && (p.owed == 0 || now.Sub(p.retired) > cfg.AckWithin):
+			c.noticeLocked(p, now)
+		case now.Sub(p.pinged) >= cfg.PingEvery:
+			c.pingLocked(p, now)
+		}
+	}
+	c.mu.Unlock()
+	for _, p := range silent {
+		p.cut(closedSilent)
+	}
+	for _, p := range over {
+		p.cut(closedAsked)
+	}
+}
+
+// pingLocked asks for a sign of life. If the queue is full, what fills it asks for
+// the same.
+func (c *consumer) pingLocked(p *peer, now time.Time) {
+	p.pinged = now
+	p.pings++
+	frame := newEnvelope(typeSystem, topicPing, c.frameLocked("p"), `{"opaque":"`+newID()+`"}`)
+	_ = p.sock.Send(wire.Control, wire.Text, frame.encode())
+}
+
+// noticeLocked asks a connection to leave. It has been given its last message.
+func (c *consumer) noticeLocked(p *peer, now time.Time) {
+	p.noticed = now
+	p.pings++ // some answer it
+	frame := newEnvelope(typeSystem, topicDisconnect, c.frameLocked("p"),
+		`{"reason":"connection is expired"}`)
+	_ = p.sock.Send(wire.Critical, wire.Text, frame.encode())
+}
+
+// ponged tells whether an answer is one to a ping or a notice.
+func (c *consumer) ponged(p *peer, id string) bool {
+	if !strings.HasPrefix(id, c.tag+"_p") {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.pings == 0 {
+		return false
+	}
+	p.pings--
+	return true
+}
+
+// dismiss asks all connections to leave and closes them behind that.
+func (c *consumer) dismiss(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.peers {
+		p.retiring = true
+		if p.noticed.IsZero() {
+			c.noticeLocked(p, now)
+		}
+		p.shut(closedStopping)
+	}
+}
+
+// abort ends all connections at once.
+func (c *consumer) abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.peers {
+		p.cut(closedStopping)
+	}
+}
