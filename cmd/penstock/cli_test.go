@@ -116,11 +116,10 @@ func TestCheck(t *testing.T) {
 	require.Contains(t, errs, "none.yaml: the file does not exist")
 
 	// What only a part itself can tell.
-	hidden := botFor("http://127.0.0.1:1") + `routes:
-- {name: all, handler: {echo: }}
-- {name: more, handler: {echo: }}
+	own := botFor("http://127.0.0.1:1") + `routes:
+- {name: more, handler: {http: {url: "http://127.0.0.1:1", headers: {webhook-id: x}}}}
 `
-	code, _, errs = call("check", "-c", write(t, hidden))
+	code, _, errs = call("check", "-c", write(t, own))
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, `route "more"`)
 
