@@ -3,7 +3,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 1m
 
-.PHONY: help build test race format vet staticcheck fuzz bench demo ci
+.PHONY: help build test race format vet staticcheck fuzz crash bench demo ci
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done || exit 1; \
 	done
+
+crash: ## Kill the daemon a thousand times under load and compare the books
+	go test ./test/crash -run TestKills -v -kills 1000 -timeout 1h
 
 bench: ## Measure the built binary beside its peers
 	go run ./test/bench
