@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -88,6 +89,10 @@ func render(err error) string {
 	return fmt.Sprintf("penstock: %v", err)
 }
 
+// sameSignal is how soon after the first a second signal is taken for its echo:
+// some programs signal a process and then its whole group.
+const sameSignal = 250 * time.Millisecond
+
 // interruptible gives a context that the first SIGINT or SIGTERM ends; the second
 // ends the process.
 func interruptible() (context.Context, func()) {
@@ -96,17 +101,21 @@ func interruptible() (context.Context, func()) {
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
 	go func() {
-		select {
-		case <-sig:
-			cancel()
-		case <-done:
-			return
-		}
-		select {
-		case <-sig:
-			fmt.Fprintln(os.Stderr, "penstock: second signal, leaving at once")
-			os.Exit(exitForced)
-		case <-done:
+		var first time.Time
+		for {
+			select {
+			case <-done:
+				return
+			case <-sig:
+			}
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				cancel()
+			case time.Since(first) > sameSignal:
+				fmt.Fprintln(os.Stderr, "penstock: second signal, leaving at once")
+				os.Exit(exitForced)
+			}
 		}
 	}()
 	return ctx, func() {
