@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock-io/penstock/edge"
 	"github.com/penstock-io/penstock/integrations"
 	"github.com/penstock-io/penstock/internal/admin"
 	"github.com/penstock-io/penstock/internal/config"
@@ -56,6 +57,7 @@ type App struct {
 	relay    *relay.Relay
 	metrics  *metrics.Set
 	handler  *handlers
+	edge     *edge.Server
 	stopping atomic.Bool
 	// sessions ends all sessions; runCtx is what they run on. The context is kept
 	// because Reload starts sessions on behalf of Run.
@@ -86,7 +88,7 @@ func New(cfg *config.Config, opts Options) (*App, error) {
 	a.runCtx, a.sessions = context.WithCancel(context.Background())
 	a.metrics = metrics.New(a.samples)
 	for _, step := range []func() error{
-		a.buildPlatforms, a.buildHandler, a.buildStore, a.buildRelay, a.buildInstallations,
+		a.buildPlatforms, a.buildEdge, a.buildHandler, a.buildStore, a.buildRelay, a.buildInstallations,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -96,7 +98,7 @@ func New(cfg *config.Config, opts Options) (*App, error) {
 }
 
 func (a *App) buildHandler() (err error) {
-	a.handler, err = newHandlers(a.cfg, a.opts.Handler)
+	a.handler, err = newHandlers(a.cfg, a.opts.Handler, a.edge)
 	return err
 }
 
@@ -126,9 +128,12 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.relay.Run(relayCtx) })
 	g.Go(func() error { return a.serveAdmin(adminCtx) })
 	g.Go(func() error { return a.serveOps(adminCtx) })
+	edgeCtx, stopEdge := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEdge()
+	g.Go(func() error { return a.serveEdge(edgeCtx) })
 	a.startAll()
 	<-gctx.Done() // ctx, or one of them has failed
-	err := a.stop(stopAdmin)
+	err := a.stop(stopEdge, stopAdmin)
 	return errors.Join(g.Wait(), err, a.store.Close())
 }
 
@@ -158,8 +163,10 @@ func (a *App) serveAdmin(ctx context.Context) error {
 }
 
 // stop ends the service in this order: readiness, sessions, handlers, sends,
-// store. One deadline spans all of it.
-func (a *App) stop(stopAdmin func()) error {
+// store, consumers. One deadline spans all of it. Consumers come late because what
+// handlers wait for are their answers: many clients close their connection as soon
+// as they are asked to leave, and would take the answers they owe with them.
+func (a *App) stop(stopEdge, stopAdmin func()) error {
 	began := time.Now()
 	a.stopping.Store(true)
 	a.reload.Lock()
@@ -170,6 +177,7 @@ func (a *App) stop(stopAdmin func()) error {
 	a.sessions()
 	a.waitSessions(ctx)
 	rep := a.relay.Shutdown(ctx)
+	stopEdge()
 	stopAdmin()
 	a.handler.close()
 	return a.account(rep, time.Since(began))

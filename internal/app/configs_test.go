@@ -73,6 +73,11 @@ func TestThePartsTakeWhatTheConfigurationAllows(t *testing.T) {
 		"outbound: {workers: 1, per_conversation: 1, pending: 1, waits: [], uncertain: discard}",
 		"outbound: {installation_rate: 0, conversation_rate: 0.001, attempts: 1, ttl: 1s}",
 		"store: {max_items: 1, max_bytes: 1MiB, dedup_window: 1s, dedup_ids: 1}",
+		"edge: {max_frame: 4KiB, ack_within: 1ms, ping_every: 10ms, max_connections: 1}",
+		"edge: {max_frame: 64MiB, ping_every: 1h, passthrough_webhook: true, public_url: 'https://a/b/'}\n" +
+			"inbound: {timeout: 24h}",
+		"edge: {listen: ':0', public_url: 'http://a', consumers: [{name: a, client_id: a, client_secret: a," +
+			" max_connections: 1}]}\nroutes: [{handler: {edge: {consumer: a}}}]",
 		`routes: [{handler: {http: {url: "http://a", timeout: 1ms, max_response: 1}}}]`,
 		`routes: [{handler: {exec: {command: [a], timeout: 1ms, max_output: 1}}}]`,
 	} {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync/atomic"
 
+	"github.com/penstock-io/penstock/edge"
 	"github.com/penstock-io/penstock/internal/config"
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/router"
@@ -15,16 +16,20 @@ import (
 // exchanges between two messages.
 type handlers struct {
 	fixed  router.Handler // used in place of the routes, nil if there is none
+	edge   *edge.Server
 	routes atomic.Pointer[routes]
 }
 
 type routes struct {
+	edge    *edge.Server
 	router  *router.Router
 	closers []io.Closer
 }
 
-func newHandlers(cfg *config.Config, fixed router.Handler) (*handlers, error) {
-	h := &handlers{fixed: fixed}
+func newHandlers(
+	cfg *config.Config, fixed router.Handler, e *edge.Server,
+) (*handlers, error) {
+	h := &handlers{fixed: fixed, edge: e}
 	if fixed != nil {
 		h.fixed = router.Recover(fixed)
 	}
@@ -45,7 +50,7 @@ func (h *handlers) route(name string) router.Handler { return h.routes.Load().ro
 // replace puts the routes of cfg in force. Requests of the old ones that are
 // under way end as they would have.
 func (h *handlers) replace(cfg *config.Config) error {
-	next := &routes{}
+	next := &routes{edge: h.edge}
 	list := make([]router.Route, 0, len(cfg.Routes))
 	for _, rc := range cfg.Routes {
 		handler, err := next.open(rc)
@@ -92,6 +97,8 @@ func (r *routes) open(rc config.Route) (router.Handler, error) {
 			Timeout: hc.Exec.Timeout, MaxOutput: int64(hc.Exec.MaxOutput),
 			Output: router.Output(hc.Exec.Output),
 		})
+	case hc.Edge != nil:
+		return r.edge.Handler(hc.Edge.Consumer), nil
 	default:
 		return router.Echo{}, nil
 	}

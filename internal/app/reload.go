@@ -25,6 +25,9 @@ func (a *App) Reload(ctx context.Context, cfg *config.Config) error {
 	if err := a.handler.replace(cfg); err != nil {
 		return err
 	}
+	if err := a.edge.Reload(consumers(cfg.Edge.Consumers)); err != nil {
+		return err
+	}
 	a.warnFixed(cfg)
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.StopWithin)
 	defer cancel()
@@ -52,6 +55,9 @@ func (a *App) reconcile(ctx context.Context, cfg *config.Config) error {
 	}
 	a.mu.Lock()
 	a.cfg.Installations, a.cfg.Routes = cfg.Installations, cfg.Routes
+	if len(a.cfg.Edge.Consumers) > 0 { // else nothing listens before the next start
+		a.cfg.Edge.Consumers = cfg.Edge.Consumers
+	}
 	a.mu.Unlock()
 	return errors.Join(errs...)
 }
@@ -120,9 +126,19 @@ func (a *App) warnFixed(cfg *config.Config) {
 		{"inbound", was.Inbound, now.Inbound},
 		{"outbound", was.Outbound, now.Outbound},
 		{"reconnect", was.Reconnect, now.Reconnect},
+		{"edge", fixedEdge(was.Edge), fixedEdge(now.Edge)},
 	} {
 		if !reflect.DeepEqual(part.was, part.now) {
 			a.log.Warn("this part of the configuration changes at the next start", "key", part.key)
 		}
 	}
+}
+
+// fixedEdge is the part of the edge that a reload does not change: all but who the
+// consumers are, and also that there are any.
+func fixedEdge(e config.Edge) config.Edge {
+	if len(e.Consumers) > 0 {
+		e.Consumers = []config.Consumer{}
+	}
+	return e
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"github.com/penstock-io/penstock/edge"
 	"github.com/penstock-io/penstock/integrations"
 	"github.com/penstock-io/penstock/integrations/dingtalk"
 	"github.com/penstock-io/penstock/internal/metrics"
@@ -14,10 +15,33 @@ func (a *App) samples() []metrics.Sample {
 	var s sampleList
 	s.relay(a.relay.Stats())
 	s.writer(a.relay)
+	s.edge(a.edge.Stats())
 	for _, i := range a.all() {
 		s.installation(i)
 	}
 	return s
+}
+
+func (s *sampleList) edge(e edge.Stats) {
+	for consumer, n := range e.Connections {
+		s.add("edge_connections", "Open connections of a consumer.", float64(n), "consumer", consumer)
+	}
+	s.add("edge_pushes_total", "Frames that carried a message to a consumer.", float64(e.Pushes))
+	for _, c := range []struct {
+		name, help, label string
+		counts            map[string]int64
+	}{
+		{"edge_opens_total", "Requests for a ticket, by result.", "result", e.Opens},
+		{"edge_dials_total", "Connections of consumers, by result.", "result", e.Dials},
+		{"edge_closed_total", "Connections of consumers that ended, by reason.", "reason", e.Closed},
+		{"edge_outcomes_total", "Messages given to consumers, by what came of it.", "outcome", e.Outcomes},
+		{"edge_strays_total", "What consumers said that nobody waited for, by kind.", "kind", e.Strays},
+		{"edge_replies_total", "Replies that consumers posted, by result.", "result", e.Replies},
+	} {
+		for word, n := range c.counts {
+			s.add(c.name, c.help, float64(n), c.label, word)
+		}
+	}
 }
 
 type sampleList []metrics.Sample
@@ -43,6 +67,8 @@ func (s *sampleList) relay(r relay.Stats) {
 	s.add("messages_requeued_total", "Dead messages given another chance.", float64(r.Requeued))
 	s.add("messages_purged_total", "Messages removed before they were handled.", float64(r.Purged))
 	s.add("dead_messages_purged_total", "Dead messages removed.", float64(r.PurgedDead))
+	s.add("handler_unreached_total", "Tries that found nobody to handle the message.",
+		float64(r.Unreached))
 	s.add("unrouted_total", "Messages that no route took.", float64(r.NoRoute))
 	s.add("late_answers_total", "Synchronous answers that came too late.", float64(r.LateAnswer))
 	s.add("replies_total", "Replies put into the outbox, parts counted singly.", float64(r.Replies))

@@ -14,6 +14,7 @@ type Config struct {
 	Inbound       Inbound        `yaml:"inbound"`
 	Outbound      Outbound       `yaml:"outbound"`
 	Reconnect     Reconnect      `yaml:"reconnect"`
+	Edge          Edge           `yaml:"edge"`
 	Installations []Installation `yaml:"installations"`
 	Routes        []Route        `yaml:"routes"`
 }
@@ -96,6 +97,32 @@ type Reconnect struct {
 	PerSecond float64       `yaml:"per_second" min:"0.01" max:"1000000"`
 }
 
+// Edge configures the gateway for consumers. Without consumers there is none.
+type Edge struct {
+	// Listen is host:port.
+	Listen string `yaml:"listen"`
+	// PublicURL is how consumers reach it; empty is http or https on Listen.
+	PublicURL string `yaml:"public_url"`
+	// TLSCert and TLSKey are files in PEM form.
+	TLSCert        string        `yaml:"tls_cert"`
+	TLSKey         string        `yaml:"tls_key"`
+	MaxConnections int           `yaml:"max_connections" min:"1"`
+	MaxFrame       Size          `yaml:"max_frame" min:"4KiB" max:"64MiB"`
+	AckWithin      time.Duration `yaml:"ack_within" min:"1ms" max:"24h"`
+	PingEvery      time.Duration `yaml:"ping_every" min:"10ms" max:"1h"`
+	// PassthroughWebhook leaves the platform's reply address in messages.
+	PassthroughWebhook bool       `yaml:"passthrough_webhook"`
+	Consumers          []Consumer `yaml:"consumers"`
+}
+
+// Consumer is one bot that may connect to the edge.
+type Consumer struct {
+	Name           string `yaml:"name" required:"true"`
+	ClientID       string `yaml:"client_id" required:"true"`
+	ClientSecret   Secret `yaml:"client_secret" required:"true"`
+	MaxConnections int    `yaml:"max_connections" min:"1"`
+}
+
 // Installation is one bot's credentials on one platform.
 type Installation struct {
 	ID           string `yaml:"id" required:"true"`
@@ -142,9 +169,15 @@ type Match struct {
 
 // Handler is exactly one of its fields.
 type Handler struct {
-	Echo *Echo `yaml:"echo"`
-	HTTP *HTTP `yaml:"http"`
-	Exec *Exec `yaml:"exec"`
+	Echo *Echo       `yaml:"echo"`
+	HTTP *HTTP       `yaml:"http"`
+	Exec *Exec       `yaml:"exec"`
+	Edge *ToConsumer `yaml:"edge"`
+}
+
+// ToConsumer gives the message to a consumer of the edge.
+type ToConsumer struct {
+	Consumer string `yaml:"consumer" required:"true"`
 }
 
 // Echo answers with the message's own text.
@@ -198,6 +231,10 @@ func Default() Config {
 		Reconnect: Reconnect{
 			Base: time.Second, Max: time.Minute, ProbeEvery: 5 * time.Minute, PerSecond: 50,
 		},
+		Edge: Edge{
+			Listen: "127.0.0.1:8975", MaxConnections: 1024, MaxFrame: 1 << 20,
+			AckWithin: time.Minute, PingEvery: 25 * time.Second,
+		},
 	}
 }
 
@@ -209,6 +246,8 @@ func defaultInstallation() Installation {
 		PingEvery: 30 * time.Second, Silence: 85 * time.Second, ReadLimit: 4 << 20,
 	}
 }
+
+func defaultConsumer() Consumer { return Consumer{MaxConnections: 16} }
 
 func defaultHTTP() HTTP { return HTTP{Timeout: 60 * time.Second, MaxResponse: 1 << 20} }
 

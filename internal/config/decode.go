@@ -161,6 +161,8 @@ func newDefault(t reflect.Type) reflect.Value {
 	switch dst := p.Interface().(type) {
 	case *Installation:
 		*dst = defaultInstallation()
+	case *Consumer:
+		*dst = defaultConsumer()
 	case *HTTP:
 		*dst = defaultHTTP()
 	case *Exec:

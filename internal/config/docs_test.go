@@ -42,6 +42,7 @@ func rows(v reflect.Value, prefix string) []row {
 // filled is a value of type t as a file that says nothing about it gives.
 func filled(t reflect.Type) reflect.Value {
 	cfg, err := config.Parse("f", []byte(bot+`
+edge: {consumers: [{name: a, client_id: a, client_secret: a}]}
 routes:
 - match: {prefix: a}
   handler: {http: {url: "http://a"}}
@@ -53,6 +54,8 @@ routes:
 	switch t {
 	case reflect.TypeFor[config.Installation]():
 		return reflect.ValueOf(cfg.Installations[0])
+	case reflect.TypeFor[config.Consumer]():
+		return reflect.ValueOf(cfg.Edge.Consumers[0])
 	case reflect.TypeFor[config.HTTP]():
 		return reflect.ValueOf(*cfg.Routes[0].Handler.HTTP)
 	case reflect.TypeFor[config.Exec]():

@@ -24,6 +24,11 @@ admin: {listen: X}
 inbound: {workers: X, no_route: X}
 store: {kind: X, max_bytes: X}
 outbound: {waits: [X], installation_rate: X}
+edge:
+  listen: X
+  public_url: X
+  max_frame: X
+  consumers: [{name: X, client_id: X, client_secret: X}]
 installations:
 - id: X
   platform: X
@@ -42,6 +47,7 @@ routes:
 - handler: {http: {url: X, timeout: X, headers: {A: X}, old_secrets: [X]}}
   match: {pattern: X, installations: [X], kinds: [X], mention: X}
 - handler: {exec: {command: X, max_output: X, output: X}}
+- handler: {edge: {consumer: X}}
 `
 	text := regexp.MustCompile(`\bX\b`).ReplaceAllLiteralString(template, `"${S}"`)
 	ps := problems(t, text, env(map[string]string{"S": sentinel}))

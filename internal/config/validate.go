@@ -31,6 +31,7 @@ func (d *decoder) validate(c *Config) {
 		}
 	}
 	d.routes(c.Routes, first)
+	d.edge(c)
 }
 
 // routes checks each route, and what they are to each other.
@@ -208,16 +209,16 @@ func (d *decoder) match(m Match, key string, installations map[string]int) {
 
 func (d *decoder) oneHandler(h Handler, key string) {
 	n := 0
-	for _, set := range []bool{h.Echo != nil, h.HTTP != nil, h.Exec != nil} {
+	for _, set := range []bool{h.Echo != nil, h.HTTP != nil, h.Exec != nil, h.Edge != nil} {
 		if set {
 			n++
 		}
 	}
 	switch {
 	case n == 0 && !d.faultyBelow[key]:
-		d.at(key, "is missing; it is one of echo, http, exec")
+		d.at(key, "is missing; it is one of echo, http, exec, edge")
 	case n > 1:
-		d.at(key, "has %d of echo, http, exec, and may have one", n)
+		d.at(key, "has %d of echo, http, exec, edge, and may have one", n)
 	}
 }
 
