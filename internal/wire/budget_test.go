@@ -31,6 +31,7 @@ func TestSlowTenantDoesNotCutAnother(t *testing.T) {
 			require.LessOrEqual(t, slow.Used(wire.ContentBytes), 1<<18, "a quarter at most")
 		}
 		require.Greater(t, b.Usage().Content, 1<<19, "what is there is used")
+		require.Less(t, b.Usage().Content, 1<<20)
 		quiet := b.Peer()
 		s, peer := pipe(t, wire.Config{Peer: quiet})
 		require.NoError(t, s.Send(wire.Normal, wire.Text, make([]byte, 4000)))

@@ -180,21 +180,44 @@ func TestDeadlineOverTLSEndsTheSocket(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewTLSServer(nil) // for its certificate
 	defer srv.Close()
-	ours, theirs := tcpPair(t)
-	require.NoError(t, ours.(*net.TCPConn).SetWriteBuffer(4<<10))
-	require.NoError(t, theirs.(*net.TCPConn).SetReadBuffer(4<<10))
+	ours, theirs := net.Pipe()
+	defer func() { _ = theirs.Close() }()
 	server := tls.Server(ours, srv.TLS)
-	client := tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test's own peer
+	client := tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // our own
 	shaken := make(chan error, 1)
-	go func() { shaken <- client.Handshake() }()
-	require.NoError(t, server.Handshake())
+	go func() {
+		_, err := client.Read(make([]byte, 1)) // with the last of the handshake
+		shaken <- err
+	}()
+	_, err := server.Write([]byte("x"))
+	require.NoError(t, err)
 	require.NoError(t, <-shaken)
 	s := wire.NewSocket(server, wire.Config{Server: true})
-	f := text(wire.Bulk, strings.Repeat("x", 1<<20)) // more than the system buffers
+	f := text(wire.Normal, "nobody reads")
 	f.By = time.Now().Add(500 * time.Millisecond)
-	require.ErrorIs(t, s.Require(context.Background(), f), wire.ErrWrite)
-	require.Error(t, s.Err())
+	require.ErrorIs(t, s.Write(context.Background(), f), wire.ErrWrite)
+	require.ErrorIs(t, s.Err(), wire.ErrWrite)
 	s.Close()
+}
+
+// TestNobodyJumpsTheLine has a frame wait for more room than there is, while
+// there is enough for a smaller one.
+func TestNobodyJumpsTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, g := stalled(t, wire.Config{Bytes: 100})
+		require.NoError(t, s.Send(wire.Normal, wire.Text, make([]byte, 60)))
+		done := make(chan error, 1)
+		go func() {
+			f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Payload: make([]byte, 60)}
+			done <- s.Offer(t.Context(), f)
+		}()
+		synctest.Wait()
+		require.ErrorIs(t, s.Send(wire.Normal, wire.Text, nil), wire.ErrFull)
+		g.permit <- nil
+		require.NoError(t, <-done)
+		require.NoError(t, s.Send(wire.Normal, wire.Text, nil))
+		s.Close()
+	})
 }
 
 func TestOfferWaitsForRoom(t *testing.T) {
@@ -427,4 +450,24 @@ func TestOfferInLineLearnsOfTheEnd(t *testing.T) {
 			require.Equal(t, uint64(2), s.Stats().Dropped)
 		})
 	}
+}
+
+func TestCloseWaitsForSenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := wire.NewBudget(wire.BudgetConfig{})
+		s := wire.NewSocket(newGated(), wire.Config{Peer: b.Peer()})
+		f := wire.Frame{Lane: wire.Normal, Op: wire.Text, Size: 100}
+		f.Append = func(b []byte) ([]byte, error) {
+			<-time.After(time.Second)
+			return append(b, "late"...), nil
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Try(f) }()
+		synctest.Wait()
+		start := time.Now()
+		s.Close()
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, wire.Usage{}, b.Usage())
+		require.ErrorIs(t, <-done, wire.ErrClosed)
+	})
 }

@@ -284,7 +284,6 @@ func (s *Socket) settle(ops []*op, err error) {
 			s.track.settle(o, err)
 		}
 		freed[o.lane.class()] += o.held
-		o.held = 0
 	}
 	s.cfg.Peer.release(freed)
 	s.mu.Lock()
