@@ -42,7 +42,8 @@ type task struct {
 	// run is the current run, which the commit of its outcome completes.
 	run completer
 	// waiting is set once the store knows that nobody is there to be asked.
-	waiting bool
+	waiting  bool
+	unstored bool // it was logged that an outcome could not be committed
 	// retryIn is the wait that the op being committed announces.
 	retryIn time.Duration
 	reason  string // why the message is being buried
@@ -112,7 +113,7 @@ func (t *task) Committed(op store.Op, err error) {
 	case *store.Finish:
 		t.finished(op, err)
 	case *store.Postpone:
-		t.postponed(err)
+		t.postponed(op, err)
 	case *store.Bury:
 		t.buried(op, err)
 	}
@@ -313,7 +314,7 @@ func (t *task) bury(why string, err error) store.Op {
 
 func (t *task) finished(op *store.Finish, err error) {
 	if err != nil {
-		t.again(err)
+		t.uncommitted(op, err)
 		return
 	}
 	t.lane.relay.forgetRoute(t.seq)
@@ -325,9 +326,9 @@ func (t *task) finished(op *store.Finish, err error) {
 	}
 }
 
-func (t *task) postponed(err error) {
+func (t *task) postponed(op *store.Postpone, err error) {
 	if err != nil {
-		t.again(err)
+		t.uncommitted(op, err)
 		return
 	}
 	if !t.waiting {
@@ -338,7 +339,7 @@ func (t *task) postponed(err error) {
 
 func (t *task) buried(op *store.Bury, err error) {
 	if err != nil {
-		t.again(err)
+		t.uncommitted(op, err)
 		return
 	}
 	t.lane.relay.forgetRoute(t.seq)
@@ -358,16 +359,27 @@ func (t *task) end(kind, reason string, more ...any) {
 	}
 }
 
-// again runs the handler once more because its outcome could not be committed. A
-// message that is no longer in the store has been removed by an operator.
-func (t *task) again(err error) {
-	if errors.Is(err, store.ErrNotFound) {
+// uncommitted handles a failed commit. What the handler did is known, so the same
+// record is tried again and the handler does not run twice; its conversation waits.
+// A message that is no longer in the store has been removed by an operator.
+func (t *task) uncommitted(op store.Op, err error) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) {
 		t.run.Complete(dispatch.Failed(err))
 		return
 	}
-	t.lane.log.Error("a handler's outcome could not be stored; it will run again",
-		"message_id", string(t.msg.ID), "attempt", t.attempts, "error", err)
-	t.run.Complete(t.lane.relay.hold(t.lane.relay.backoff(t.attempts)))
+	if _, buried := op.(*store.Bury); errors.Is(err, store.ErrInvalid) && !buried {
+		op = t.bury(deadPermanent, err) // no later commit would take it
+	}
+	if !t.unstored {
+		t.unstored = true
+		t.lane.log.Error("a handler's outcome could not be stored; its conversation waits",
+			"message_id", string(t.msg.ID), "attempt", t.attempts, "error", err)
+	}
+	time.AfterFunc(t.lane.relay.cfg.RetryBase, func() {
+		if t.lane.relay.writer.Submit(op, t) != nil {
+			t.run.Complete(t.lane.relay.leave())
+		}
+	})
 }
 
 // replies turns what a handler answered into outbox items.

@@ -264,7 +264,8 @@ func TestDefectIsAcknowledgedAndKept(t *testing.T) {
 	})
 }
 
-func TestOutcomeThatCannotBeStoredRunsAgain(t *testing.T) {
+// Nothing runs twice because of a disk that fails for a while.
+func TestOutcomeIsKeptUntilItCanBeStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &recorder{handle: func(_ context.Context, m *message.Inbound) (router.Result, error) {
 			return router.Result{Replies: []message.Reply{{Text: "answer"}}}, nil
@@ -274,11 +275,59 @@ func TestOutcomeThatCannotBeStoredRunsAgain(t *testing.T) {
 		k.offer("m1", "c1")
 		synctest.Wait()
 		require.Equal(t, []string{"m1"}, h.got())
+		pass(time.Minute)
+		k.offer("m2", "c1")
 		k.store.failOn(nil)
 		pass(5 * time.Second)
-		require.Equal(t, []string{"m1", "m1"}, h.got())
-		require.Equal(t, []int{1, 2}, h.attempts)
-		require.Equal(t, []string{"answer#1"}, k.sender.texts(), "the reply was doubled or lost")
+		require.Equal(t, []string{"m1", "m2"}, h.got())
+		require.Equal(t, []int{1, 1}, h.attempts)
+		require.Equal(t, []string{"answer#1", "answer#1"}, k.sender.texts(), "a reply was doubled or lost")
+		k.stop(time.Second)
+	})
+}
+
+// A failure and a refusal are kept as well; an outcome that no commit takes makes a
+// dead letter.
+func TestFailureIsKeptUntilItCanBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &recorder{handle: func(_ context.Context, m *message.Inbound) (router.Result, error) {
+			if m.Attempt == 1 && m.ID == "fails" {
+				return router.Result{}, errors.New("not now")
+			}
+			return router.Result{}, &router.Error{Permanent: true, Err: errors.New("never")}
+		}}
+		k := newKit(t, relay.Config{Handler: h})
+		k.store.failOn(func(op store.Op) bool { _, ok := op.(*store.Append); return !ok })
+		k.offer("fails", "c1")
+		k.offer("refused", "c2")
+		pass(10 * time.Second)
+		require.ElementsMatch(t, []string{"fails", "refused"}, h.got())
+		k.store.failOn(nil)
+		pass(10 * time.Second)
+		require.ElementsMatch(t, []string{"fails", "refused", "fails"}, h.got())
+		require.EqualValues(t, 2, k.relay.Stats().Dead["permanent"])
+		k.stop(time.Second)
+	})
+}
+
+func TestOutcomeThatNoStoreTakesIsADeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &recorder{}
+		k := newKit(t, relay.Config{Handler: h})
+		k.store.mu.Lock()
+		k.store.fail = func(ops []store.Op) error {
+			for _, op := range ops {
+				if _, ok := op.(*store.Finish); ok {
+					return store.ErrInvalid
+				}
+			}
+			return nil
+		}
+		k.store.mu.Unlock()
+		k.offer("m1", "c1")
+		pass(time.Minute)
+		require.Equal(t, []string{"m1"}, h.got())
+		require.EqualValues(t, 1, k.relay.Stats().Dead["permanent"])
 		k.stop(time.Second)
 	})
 }

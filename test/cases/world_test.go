@@ -109,8 +109,9 @@ func (w *world) kill() *dingtalktest.Session {
 		require.NoError(w.t, err)
 		require.NoError(w.t, os.WriteFile(left+end, b, 0o600))
 	}
-	w.file = left
-	system.OnFile(w.cfg, left)
+	cfg := *w.cfg // the service that runs reads the old one
+	system.OnFile(&cfg, left)
+	w.cfg, w.file = &cfg, left
 	require.NoError(w.t, w.svc.Stop())
 	w.run()
 	return w.session(old)

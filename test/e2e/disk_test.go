@@ -153,6 +153,38 @@ func (tr trouble) play(s *site) {
 	require.NoError(t, s.svc.Stop())
 }
 
+// What a handler did while the disk could not be written is recorded later; it is
+// not done again, and what it answered is sent once.
+func TestHandlerThatEndsInTrouble(t *testing.T) {
+	for _, tr := range troubles {
+		if tr.configure != nil {
+			continue // a full disk has room for what makes room
+		}
+		t.Run(tr.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "penstock.db")
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, path)
+				s.start()
+				s.svc.Record.Do(func(context.Context, *message.Inbound) (router.Result, error) {
+					<-time.After(5 * time.Second)
+					return router.Result{Replies: []message.Reply{{Text: "done"}}}, nil
+				})
+				_, err := s.app.Push(text("question"))
+				require.NoError(t, err)
+				pass(time.Second)
+				end := tr.begin(s)
+				pass(40 * time.Second)
+				require.Empty(t, s.app.Sent(), "what is not on the disk was answered")
+				end()
+				pass(time.Minute)
+				require.Len(t, s.handled(), 1)
+				require.Len(t, s.app.Sent(), 1)
+				require.NoError(t, s.svc.Stop())
+			})
+		})
+	}
+}
+
 // fill pushes messages that nobody handles until the file is as large as it may be.
 func (s *site) fill() (end func()) {
 	s.t.Helper()
