@@ -155,11 +155,11 @@ func (s *Server) endpoint() string {
 	return strings.Replace(scheme, "http", "ws", 1) + "://" + host + path + pathConnect
 }
 
-// stopGrace bounds how long Run waits for connections and requests when it ends.
-const stopGrace = 500 * time.Millisecond
+// StopGrace bounds how long Run waits for connections and requests when it ends.
+const StopGrace = 500 * time.Millisecond
 
 // Run serves until ctx is done. Then it lets nobody in, asks every connection to
-// leave and closes it, and returns nil within two seconds. What is out to consumers
+// leave and closes it, and returns nil after StopGrace at the latest. What is out to consumers
 // by then is not waited for: whoever wants that lets the handlers end first.
 func (s *Server) Run(ctx context.Context) error {
 	ln, err := s.listen(ctx)
@@ -254,7 +254,7 @@ func (s *Server) stop(srv *http.Server) {
 	for _, c := range s.all() {
 		c.dismiss(time.Now())
 	}
-	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
+	grace, cancel := context.WithTimeout(context.Background(), StopGrace)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
 		_ = srv.Close() // requests that outlast the grace are cut

@@ -176,11 +176,23 @@ func (a *App) stop(stopEdge, stopAdmin func()) error {
 	a.log.Info("stopping", "within", a.cfg.StopWithin)
 	a.sessions()
 	a.waitSessions(ctx)
-	rep := a.relay.Shutdown(ctx)
+	rep := a.shutRelay(ctx, began)
 	stopEdge()
 	stopAdmin()
 	a.handler.close()
 	return a.account(rep, time.Since(began))
+}
+
+// shutRelay ends handlers and sends. Consumers of the edge that hold an answer back
+// to the end still get time to be told that they are to leave.
+func (a *App) shutRelay(ctx context.Context, began time.Time) relay.Report {
+	if len(a.cfg.Edge.Consumers) > 0 {
+		farewell := min(edge.StopGrace, a.cfg.StopWithin/4)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, began.Add(a.cfg.StopWithin-farewell))
+		defer cancel()
+	}
+	return a.relay.Shutdown(ctx)
 }
 
 // waitSessions lets the sessions send the acknowledgements they owe.
