@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -51,6 +52,16 @@ type life struct {
 	finish  store.Finish
 	replies int
 	start   func(*life)
+	// backlog, if any, is where lives wait, to be finished in no order.
+	backlog *[]*life
+}
+
+// finishAny puts a life into the backlog and finishes one of those there.
+func (l *life) finishAny() {
+	pool := *l.backlog
+	i := rand.IntN(len(pool))
+	l, pool[i] = pool[i], l
+	_ = l.w.Submit(&l.finish, l)
 }
 
 func (l *life) Committed(op store.Op, err error) {
@@ -66,6 +77,10 @@ func (l *life) Committed(op store.Op, err error) {
 				Installation: "bot-1", Conversation: op.Message.Conversation.ID, Part: 1, Parts: 1,
 				Target: message.Target("https://oapi.example.invalid/robot/sendBySession?session=0001"),
 			}}
+		}
+		if l.backlog != nil {
+			l.finishAny()
+			return
 		}
 		_ = l.w.Submit(&l.finish, l)
 	case *store.Finish:
@@ -86,16 +101,19 @@ func (l *life) Committed(op store.Op, err error) {
 // directory for temporary files.
 func BenchmarkLife(b *testing.B) {
 	for _, bench := range []struct {
-		name    string
-		under   int
-		replies int
+		name                    string
+		under, replies, backlog int
 	}{
-		{"1 under way", 1, 0},
-		{"64 under way", 64, 0},
-		{"256 under way", 256, 0},
-		{"256 under way and a reply", 256, 1},
+		{"1 under way", 1, 0, 0},
+		{"64 under way", 64, 0, 0},
+		{"256 under way", 256, 0, 0},
+		{"256 under way and a reply", 256, 1, 0},
+		{"256 under way before 2000 in no order", 256, 0, 2_000},
+		{"256 under way before 20000 in no order", 256, 0, 20_000},
 	} {
-		b.Run(bench.name, func(b *testing.B) { lives(b, bench.under, bench.replies) })
+		b.Run(bench.name, func(b *testing.B) {
+			lives(b, bench.under, bench.replies, bench.backlog)
+		})
 	}
 }
 
@@ -106,7 +124,7 @@ func benchDir(b *testing.B) string {
 	return dir
 }
 
-func lives(b *testing.B, under, replies int) {
+func lives(b *testing.B, under, replies, backlog int) {
 	s := open(b, sqlite.Config{Path: filepath.Join(benchDir(b), "penstock.db")})
 	w, err := store.NewWriter(s, store.WriterConfig{})
 	require.NoError(b, err)
@@ -115,12 +133,28 @@ func lives(b *testing.B, under, replies int) {
 	for i := range samples {
 		samples[i] = sample(i)
 	}
+	var pool []*life
+	var first []store.Op
+	for i := range backlog {
+		l := &life{w: w, append: store.Append{Message: sample(-1 - i)}}
+		pool, first = append(pool, l), append(first, &l.append)
+	}
+	require.NoError(b, s.Commit(b.Context(), first))
+	var start func(*life)
+	for _, l := range pool {
+		l.finish = store.Finish{Seq: l.append.Seq}
+		l.start = func(l *life) { start(l) }
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	began, wrote, used := time.Now(), written(b), cpu(b)
 	var n atomic.Int64
 	var busy sync.WaitGroup
-	start := func(l *life) {
+	start = func(l *life) {
+		l.start = start
+		if backlog > 0 {
+			l.backlog = &pool
+		}
 		i := int(n.Add(1)) - 1
 		if i >= b.N {
 			busy.Done()
@@ -136,7 +170,7 @@ func lives(b *testing.B, under, replies int) {
 	running.Go(func() { _ = w.Run(ctx) })
 	for range under {
 		busy.Add(1)
-		start(&life{w: w, replies: replies, start: start})
+		start(&life{w: w, replies: replies})
 	}
 	busy.Wait()
 	took := time.Since(began)

@@ -126,8 +126,12 @@ func (r row) int(i int) int64    { v, _ := r[i].(int64); return v }
 func (r row) text(i int) string  { v, _ := r[i].(string); return v }
 func (r row) bytes(i int) []byte { v, _ := r[i].([]byte); return v }
 
+// errEnough ends a query that has given what was wanted.
+var errEnough = errors.New("enough rows")
+
 // query runs a statement and calls each for every row, which is valid during the
-// call only. It ends at the first error of each.
+// call only. It ends at the first error of each, which is no error if it is
+// errEnough.
 func (c *conn) query(text string, args []any, each func(row) error) (err error) {
 	s, err := c.prepare(text)
 	if err != nil {
@@ -146,7 +150,9 @@ func (c *conn) query(text string, args []any, each func(row) error) (err error) 
 		} else if err != nil {
 			return err
 		}
-		if err := each(dest); err != nil {
+		if err := each(dest); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,8 @@ const (
 	// it begins anew.
 	checkpointPages = 1000
 	restartPages    = 4000
+	// catchUpWithin is the length of a pass that leaves little to move.
+	catchUpWithin = 5 * time.Millisecond
 	// smallFile is the size up to which a check holds up Open, for a fraction of a
 	// second.
 	smallFile = 32 << 20
@@ -22,10 +24,10 @@ const (
 	upkeepEvery = time.Minute
 	// stepRest is the time for commits between two steps of a round.
 	stepRest = 20 * time.Millisecond
-	// stepRows is how many rows a step looks at, and stepIDs after how many ids it
-	// ends, whichever comes first.
-	stepRows = 200
-	stepIDs  = 2000
+	// stepRows is how many rows a step looks at, and stepBytes after how much of
+	// ids and ends it stops, whichever comes first. An id takes about 40 bytes.
+	stepRows  = 100
+	stepBytes = 64 << 10
 )
 
 // startHelpers starts the goroutine of upkeep, and one for a check of a large file
@@ -90,8 +92,13 @@ func (s *Store) checkpoint(c *conn) error {
 	if err != nil || length < restartPages {
 		return err
 	}
-	if _, _, err := c.checkpoint("PASSIVE"); err != nil { // what came meanwhile
-		return err
+	// Each pass leaves what was written meanwhile, so the last one leaves little.
+	for took := time.Hour; took > catchUpWithin && length < 2*restartPages; {
+		began := time.Now()
+		if length, _, err = c.checkpoint("PASSIVE"); err != nil {
+			return err
+		}
+		took = time.Since(began)
 	}
 	s.write.Lock()
 	defer s.write.Unlock()

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -23,53 +22,46 @@ func open(t testing.TB, cfg sqlite.Config) *sqlite.Store {
 	return s
 }
 
-// paths remembers where each store of a test lies.
-type paths struct{ sync.Map }
+// reopener opens stores again, in turn after Close and after none: then it takes
+// a copy of the files of the running store, which is what a killed process leaves.
+type reopener struct {
+	mu sync.Mutex // guards the following fields
+	at map[store.Store]place
+}
 
-func (p *paths) open(t *testing.T, path string) store.Store {
-	s := open(t, sqlite.Config{Path: path})
-	p.Store(s, path)
+type place struct {
+	path   string
+	closed bool // the last time
+}
+
+func (r *reopener) open(t *testing.T, p place) store.Store {
+	s := open(t, sqlite.Config{Path: p.path})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at[s] = p
 	return s
 }
 
-func TestStore(t *testing.T) {
-	var at paths
-	storetest.Run(t,
-		func(t *testing.T) store.Store {
-			return at.open(t, filepath.Join(t.TempDir(), "penstock.db"))
-		},
-		storetest.Features{
-			Durable: true, History: true,
-			Reopen: func(t *testing.T, s store.Store) store.Store {
-				path, ok := at.Load(s)
-				require.True(t, ok)
-				require.NoError(t, s.Close())
-				return at.open(t, path.(string))
-			},
-		})
+func (r *reopener) reopen(t *testing.T, s store.Store) store.Store {
+	r.mu.Lock()
+	p := r.at[s]
+	r.mu.Unlock()
+	if p.closed = !p.closed; p.closed {
+		require.NoError(t, s.Close())
+		return r.open(t, p)
+	}
+	from := p.path
+	p.path = filepath.Join(t.TempDir(), "copy.db")
+	copyFiles(t, from, p.path)
+	require.NoError(t, s.Close())
+	return r.open(t, p)
 }
 
-// TestStoreSurvivesKill reopens a copy of the files that the running store has,
-// which is what a killed process leaves behind.
-func TestStoreSurvivesKill(t *testing.T) {
-	var at paths
+func TestStore(t *testing.T) {
+	r := reopener{at: make(map[store.Store]place)}
 	storetest.Run(t,
 		func(t *testing.T) store.Store {
-			return at.open(t, filepath.Join(t.TempDir(), "penstock.db"))
+			return r.open(t, place{path: filepath.Join(t.TempDir(), "penstock.db")})
 		},
-		storetest.Features{
-			Durable: true, History: true,
-			Reopen: func(t *testing.T, s store.Store) store.Store {
-				path, ok := at.Load(s)
-				require.True(t, ok)
-				to := filepath.Join(t.TempDir(), "copy.db")
-				for _, suffix := range []string{"", "-wal"} {
-					b, err := os.ReadFile(path.(string) + suffix)
-					require.NoError(t, err)
-					require.NoError(t, os.WriteFile(to+suffix, b, 0o600))
-				}
-				require.NoError(t, s.Close())
-				return at.open(t, to)
-			},
-		})
+		storetest.Features{Durable: true, History: true, Reopen: r.reopen})
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/penstock-io/penstock/store"
@@ -118,7 +119,7 @@ func rowsOf(n int, row func(int) string) string {
 	return strings.Join(rows, ", ")
 }
 
-// all gives every text of the box.
+// all gives every text of the box, the shortest inserts last.
 func (t *texts) all() []*string {
 	all := []*string{
 		&t.insertChanged, &t.remove, &t.removeBody, &t.attempted, &t.changed, &t.numbers, &t.item,
@@ -131,7 +132,8 @@ func (t *texts) all() []*string {
 	return all
 }
 
-// allStatements gives every statement of the program that needs the schema.
+// allStatements gives every statement that needs the schema, of inserts the
+// shortest.
 func allStatements() []string {
 	all := []string{
 		insertDead, removeDead, hasDead, getDead, countDead, oldDead, insertCommit,
@@ -139,7 +141,8 @@ func allStatements() []string {
 		deadLetters, showDead, deadState,
 	}
 	for _, b := range []store.Box{store.BoxInbox, store.BoxOutbox} {
-		for _, text := range textsOf(b).all() {
+		texts := textsOf(b).all()
+		for _, text := range slices.Delete(texts, len(texts)-2*len(batchRows), len(texts)-2) {
 			all = append(all, *text)
 		}
 	}

@@ -45,10 +45,10 @@ func (s *Store) trimCommits(now int64, cursor *int64) (more bool, err error) {
 	var rows []oldCommit
 	size := 0
 	err = s.w.query(oldCommits, []any{*cursor, int64(stepRows)}, func(r row) error {
-		if size <= stepIDs*idSize {
-			c := oldCommit{r.int(0), r.int(1), [2][]byte{r.bytes(2), r.bytes(3)}, r.bytes(4)}
-			rows = append(rows, c)
-			size += len(c.ids[0]) + len(c.ids[1])
+		c := oldCommit{r.int(0), r.int(1), [2][]byte{r.bytes(2), r.bytes(3)}, r.bytes(4)}
+		rows = append(rows, c)
+		if size += len(c.ids[0]) + len(c.ids[1]) + len(c.ends); size > stepBytes {
+			return errEnough
 		}
 		return nil
 	})
@@ -78,9 +78,6 @@ func (s *Store) trimCommits(now int64, cursor *int64) (more bool, err error) {
 	}
 	return len(rows) > 0, nil
 }
-
-// idSize is about what an id takes in a row.
-const idSize = 40
 
 // trimRow drops the ids of a row whose items are not there, or the ends, or both.
 // The row goes with the last of them.
