@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqlite_test
 
 import (
@@ -74,15 +76,6 @@ func recoverAll(b *testing.B, path string, items int) {
 	b.ReportMetric(float64(peak())/(1<<20), "peak-MiB")
 	require.NoError(b, s.Close())
 	b.ReportMetric(time.Since(began).Seconds(), "closed-s")
-}
-
-func copyFiles(t testing.TB, from, to string) {
-	t.Helper()
-	for _, suffix := range []string{"", "-wal"} {
-		in, err := os.ReadFile(from + suffix)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(to+suffix, in, 0o600))
-	}
 }
 
 // uncache takes a file out of the page cache, where there is a dd that can.

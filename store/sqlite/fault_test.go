@@ -86,14 +86,15 @@ func TestDiskFull(t *testing.T) {
 	for ; err == nil && n < 100; n++ {
 		m := inbound(strconv.Itoa(n))
 		m.Raw = raw
-		err = s.Commit(t.Context(), []store.Op{&store.Append{Message: m}, appends("with " + strconv.Itoa(n))[0]})
+		with := appends("with " + strconv.Itoa(n))
+		err = s.Commit(t.Context(), append(with, &store.Append{Message: m}))
 	}
 	require.ErrorIs(t, err, sqlite.ErrDiskFull)
 	require.ErrorIs(t, err, store.ErrFull)
 	require.Len(t, inbox(t, s), 2*(n-1), "nothing of the group that failed holds")
 	require.Equal(t, int64(2*(n-1)), counts(t, s).Inbox)
 
-	commit(t, s, &store.Finish{Seq: 1}, &store.Finish{Seq: 3})
+	commit(t, s, &store.Finish{Seq: 2}, &store.Finish{Seq: 4})
 	op := &store.Append{Message: inbound(strconv.Itoa(n - 1))}
 	op.Message.Raw = raw
 	commit(t, s, op)

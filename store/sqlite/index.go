@@ -87,7 +87,9 @@ func (x *index) remove(hash uint64, commit int64) {
 }
 
 // home is where the search for a slot begins.
-func (p *indexPart) home(slot uint64) uint64 { return slot >> commitBits & (uint64(len(p.slots)) - 1) }
+func (p *indexPart) home(slot uint64) uint64 {
+	return slot >> commitBits & (uint64(len(p.slots)) - 1)
+}
 
 func (p *indexPart) next(i uint64) uint64 { return (i + 1) & (uint64(len(p.slots)) - 1) }
 

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -64,4 +65,14 @@ func TestStore(t *testing.T) {
 			return r.open(t, place{path: filepath.Join(t.TempDir(), "penstock.db")})
 		},
 		storetest.Features{Durable: true, History: true, Reopen: r.reopen})
+}
+
+// copyFiles copies a store that may be running.
+func copyFiles(t testing.TB, from, to string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
+		in, err := os.ReadFile(from + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(to+suffix, in, 0o600))
+	}
 }

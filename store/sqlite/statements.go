@@ -137,7 +137,8 @@ func (t *texts) all() []*string {
 func allStatements() []string {
 	all := []string{
 		insertDead, removeDead, hasDead, getDead, countDead, oldDead, insertCommit,
-		lastCommit, allCommits, oldCommits, trimCommit, dropCommit, setRunning, getRunning, getLease, setLease,
+		lastCommit, allCommits, oldCommits, trimCommit, dropCommit, setRunning, getRunning,
+		getLease, setLease,
 		deadLetters, showDead, deadState,
 	}
 	for _, b := range []store.Box{store.BoxInbox, store.BoxOutbox} {
