@@ -3,7 +3,6 @@ package edge
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -118,13 +117,13 @@ func withDefaults(all []Consumer) []Consumer {
 func (c *Config) validate() error {
 	switch {
 	case c.Outbox == nil:
-		return errors.New("Outbox: not set")
+		return wrong("Outbox", "not set")
 	case c.MaxConnections < 0:
-		return fmt.Errorf("MaxConnections: %d is negative", c.MaxConnections)
+		return wrong("MaxConnections", "%d is negative", c.MaxConnections)
 	case c.MaxFrame < 0:
-		return fmt.Errorf("MaxFrame: %d is negative", c.MaxFrame)
+		return wrong("MaxFrame", "%d is negative", c.MaxFrame)
 	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("CertFile: needs KeyFile, and the other way round")
+		return wrong("CertFile", "needs KeyFile, and the other way round")
 	}
 	for name, d := range map[string]time.Duration{
 		"AckWithin": c.AckWithin, "PingEvery": c.PingEvery, "RejoinWithin": c.RejoinWithin,
@@ -132,13 +131,18 @@ func (c *Config) validate() error {
 		"WriteTimeout": c.WriteTimeout,
 	} {
 		if d < 0 {
-			return fmt.Errorf("%s: %v is negative", name, d)
+			return wrong(name, "%v is negative", d)
 		}
 	}
 	if err := validateURL(c.PublicURL); err != nil {
 		return err
 	}
 	return validateConsumers(c.Consumers)
+}
+
+// wrong names the field that is.
+func wrong(field, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", field, fmt.Errorf(format, args...))
 }
 
 func validateURL(public string) error {
@@ -148,7 +152,7 @@ func validateURL(public string) error {
 	u, err := url.Parse(public)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		(u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("PublicURL: is not an http or https URL without a query")
+		return wrong("PublicURL", "is not an http or https URL without a query")
 	}
 	return nil
 }
@@ -159,17 +163,17 @@ func validateConsumers(all []Consumer) error {
 		at := fmt.Sprintf("Consumers[%d].", i)
 		switch {
 		case c.Name == "" || len(c.Name) > maxName:
-			return fmt.Errorf("%sName: must have 1 to %d bytes", at, maxName)
+			return wrong(at+"Name", "must have 1 to %d bytes", maxName)
 		case names[c.Name]:
-			return fmt.Errorf("%sName: %q is taken", at, c.Name)
+			return wrong(at+"Name", "%q is taken", c.Name)
 		case c.ClientID == "":
-			return errors.New(at + "ClientID: not set")
+			return wrong(at+"ClientID", "not set")
 		case ids[c.ClientID]:
-			return errors.New(at + "ClientID: is taken")
+			return wrong(at+"ClientID", "is taken")
 		case c.ClientSecret == "":
-			return errors.New(at + "ClientSecret: not set")
+			return wrong(at+"ClientSecret", "not set")
 		case c.MaxConnections < 0:
-			return fmt.Errorf("%sMaxConnections: %d is negative", at, c.MaxConnections)
+			return wrong(at+"MaxConnections", "%d is negative", c.MaxConnections)
 		}
 		names[c.Name], ids[c.ClientID] = true, true
 	}

@@ -214,6 +214,27 @@ func (b *bench) dialAs(id, secret string, topics ...string) *client {
 	return &client{b.t, ws}
 }
 
+// tryDial connects consumer "one", if it can.
+func (b *bench) tryDial() (*client, error) {
+	res, err := http.Post(b.openURL(), "application/json",
+		strings.NewReader(credentials("client-one", secretOfOne)))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	var open struct{ Endpoint, Ticket string }
+	if err := json.NewDecoder(res.Body).Decode(&open); err != nil {
+		return nil, err
+	}
+	ws, upgrade, err := websocket.DefaultDialer.Dial(open.Endpoint+"?ticket="+open.Ticket, nil)
+	if err != nil {
+		return nil, err
+	}
+	_ = upgrade.Body.Close()
+	b.t.Cleanup(func() { _ = ws.Close() })
+	return &client{b.t, ws}, nil
+}
+
 // frame is what a client reads.
 type frame struct {
 	SpecVersion string

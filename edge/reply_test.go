@@ -90,6 +90,10 @@ func TestReplyAddressesThatAreNotGood(t *testing.T) {
 	hook, _ := b.address(robot("m1", "c1"))
 	base, token, _ := strings.Cut(hook, "session=")
 	text := `{"msgtype":"text","text":{"content":"a"}}`
+	other := "x"
+	if token[20:21] == other {
+		other = "y"
+	}
 	refused := func(url string) {
 		t.Helper()
 		status, m := b.post(url, text)
@@ -98,7 +102,7 @@ func TestReplyAddressesThatAreNotGood(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "x", "AQ", "AQNvbmU", token[:len(token)-2], token + "AA", "B" + token[1:],
-		token[:20] + "x" + token[21:], strings.Repeat("A", 9<<10),
+		token[:20] + other + token[21:], strings.Repeat("A", 9<<10),
 	} {
 		refused(base + "session=" + bad)
 	}

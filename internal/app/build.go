@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-io/penstock/internal/config"
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/relay"
+	"github.com/penstock-io/penstock/router"
 	"github.com/penstock-io/penstock/store"
 	"github.com/penstock-io/penstock/store/memory"
 	"github.com/penstock-io/penstock/store/sqlite"
@@ -168,7 +169,9 @@ func (a *App) hooks() relay.Hooks {
 			}
 		},
 		Handled: func(m *message.Inbound, wait, took time.Duration, err error) {
-			a.metrics.Handled(wait, took, err)
+			if !router.IsUnreached(err) { // no handler has run
+				a.metrics.Handled(wait, took, err)
+			}
 			if h.Handled != nil {
 				h.Handled(m, wait, took, err)
 			}
