@@ -21,31 +21,38 @@ const (
 	clientSDK      = "sdk"       // the vendor's client
 	clientPenstock = "penstock"
 	clientRun      = "penstock run" // the built binary with a file and no route
+	clientDurable  = "penstock sqlite"
+	clientLog      = "bare+log" // appends to a file, acknowledges what is on the disk
 )
 
 // packages are what is built for each client.
 var packages = map[string]string{
 	clientBare: "./test/bench/peers/bare", clientDecode: "./test/bench/peers/bare",
 	clientSDK: "./test/bench/peers/sdk", clientPenstock: "./test/bench/penstockbench",
-	clientRun: "./cmd/penstock",
+	clientRun: "./cmd/penstock", clientDurable: "./test/bench/penstockbench",
+	clientLog: "./test/bench/peers/bare",
 }
 
 // bench is one run of the benchmark.
 type bench struct {
-	opts options
-	dir  string // built binaries and files, removed at the end
-	log  io.Writer
-	out  report
+	opts  options
+	dir   string // built binaries and files, removed at the end
+	log   io.Writer
+	out   report
+	built map[string]bool // by package
 }
 
-// build compiles every client once, from the root of the module.
-func (b *bench) build() error {
-	for name, pkg := range packages {
-		cmd := exec.Command("go", "build", "-o", b.binary(name), pkg)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-		}
+// build compiles a client from the root of the module, unless it has done so.
+func (b *bench) build(client string) error {
+	pkg := packages[client]
+	if b.built[pkg] {
+		return nil
 	}
+	cmd := exec.Command("go", "build", "-o", b.binary(client), pkg)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	b.built[pkg] = true
 	return nil
 }
 
@@ -67,6 +74,9 @@ func (b *bench) start(client string, bots int, args ...string) (p pair, err erro
 			p.end()
 		}
 	}()
+	if err = b.build(client); err != nil {
+		return p, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return p, err
@@ -94,13 +104,34 @@ func (b *bench) args(client, url string, bots int, more []string) ([]string, err
 		return []string{"run", "-c", path}, os.WriteFile(path, configFile(url), 0o600)
 	}
 	args := []string{"-url", url, "-bots", strconv.Itoa(bots)}
-	if client == clientDecode {
+	switch client {
+	case clientDecode:
 		args = append(args, "-decode")
+	case clientLog:
+		args = append(args, "-log", filepath.Join(b.dir, "log.db"))
+	case clientDurable:
+		path, err := b.fresh()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "-store", path)
 	}
-	if client == clientPenstock && b.opts.pprof != "" {
+	if isPenstock(client) && b.opts.pprof != "" {
 		args = append(args, "-pprof", b.opts.pprof)
 	}
 	return append(args, more...), nil
+}
+
+// isPenstock tells whether a client knows figures of the service.
+func isPenstock(client string) bool { return client == clientPenstock || client == clientDurable }
+
+// fresh gives the path of a store that is not there, and removes the one before.
+func (b *bench) fresh() (string, error) {
+	dir := filepath.Join(b.dir, "store")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "penstock.db"), nil
 }
 
 // configFile is for `penstock run`: one bot and no route, so that a message is done
@@ -163,15 +194,22 @@ func cpu(pid int) (time.Duration, error) {
 }
 
 // rss is the memory of a process in KiB.
-func rss(pid int) (int, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func rss(pid int) (int, error) { return procFigure(pid, "status", "VmRSS:") }
+
+// peakRSS is the most that it has been.
+func peakRSS(pid int) (int, error) { return procFigure(pid, "status", "VmHWM:") }
+
+// written is how many bytes a process has caused to be written to disks.
+func written(pid int) (int, error) { return procFigure(pid, "io", "\nwrite_bytes:") }
+
+func procFigure(pid int, file, word string) (n int, err error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(raw), "VmRSS:")
-	var kib int
-	_, err = fmt.Sscan(rest, &kib)
-	return kib, err
+	_, rest, _ := strings.Cut(string(raw), word)
+	_, err = fmt.Sscan(rest, &n)
+	return n, err
 }
 
 // load is the machine's load, for a reader to judge the figures by.

@@ -109,6 +109,11 @@ func (r *report) atMost(row, what string, v, bound float64) {
 	r.Targets = append(r.Targets, target{row, what, v, false, bound, v <= bound})
 }
 
+// tell reports a ratio that has no bound.
+func (r *report) tell(row, what string, v float64) {
+	r.Figures = append(r.Figures, figure{Row: row, Client: "–", What: what, Value: v})
+}
+
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0

@@ -25,6 +25,12 @@ var rows = []row{
 	{"stop", false, stop},
 	{"idle", false, idle},
 	{"black hole", true, blackHole},
+	{"durable throughput", false, durable},
+	{"durable at 5,000/s", false, durablePaced},
+	{"durable slow handler", false, durableSlow},
+	{"start with a backlog", true, startWithBacklog},
+	{"outbox", false, outbox},
+	{rowSoak, false, soak},
 }
 
 // Contents of messages. The second has what chats have: several scripts, quotes and
@@ -109,8 +115,12 @@ func (b *bench) saturate(client, text string, got *samples) error {
 	if err != nil {
 		return err
 	}
-	if err := p.settle(client, before.f.Handled+int64(r.Pushed)); err != nil {
+	late, err := p.settled(client, before.f.Done+int64(r.Acked))
+	if err != nil {
 		return err
+	}
+	if isPenstock(client) {
+		got.add(lives, float64(r.Acked)/(r.Elapsed+late).Seconds(), "")
 	}
 	return p.measureEnd(client, before, r, got)
 }
@@ -131,19 +141,19 @@ func (p *pair) measureStart(client string) (s state, err error) {
 	return s, err
 }
 
-// settle waits until Penstock has handled so many messages: it acknowledges before.
-func (p *pair) settle(client string, handled int64) error {
-	if client != clientPenstock {
+// settle waits until Penstock has done so many messages: it acknowledges before.
+func (p *pair) settle(client string, done int64) error {
+	if !isPenstock(client) {
 		return nil
 	}
 	for range 2000 {
 		f, err := p.figures()
-		if err != nil || f.Handled >= handled {
+		if err != nil || f.Done >= done {
 			return err
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	return fmt.Errorf("not all of %d messages were handled", handled)
+	return fmt.Errorf("not all of %d messages were done", done)
 }
 
 func (p *pair) measureEnd(
@@ -164,7 +174,7 @@ func (p *pair) measureEnd(
 	if kib, err := rss(p.client.PID()); err == nil {
 		got.add("RSS", float64(kib)/1024, "MiB")
 	}
-	if client == clientPenstock {
+	if isPenstock(client) {
 		f, err := p.figures()
 		if err != nil {
 			return err

@@ -22,11 +22,21 @@ type handler struct {
 	jitter bool
 	ledger *ledger // nil: the order is not checked
 
-	handled atomic.Int64
+	handled  atomic.Int64
+	firstJob atomic.Int64 // ns since the process began
+	firstAck atomic.Int64
+}
+
+// note keeps the time of what happens first.
+func note(at *atomic.Int64) {
+	if at.Load() == 0 {
+		at.CompareAndSwap(0, int64(time.Since(began)))
+	}
 }
 
 // Handle implements router.Handler.
 func (h *handler) Handle(ctx context.Context, m *message.Inbound) (router.Result, error) {
+	note(&h.firstJob)
 	if h.ledger != nil {
 		h.ledger.begin(m)
 		defer h.ledger.end(m)
@@ -54,7 +64,11 @@ func (h *handler) toil(ctx context.Context) error {
 }
 
 func (h *handler) figures() line.Figures {
-	f := line.Figures{Handled: h.handled.Load(), Goroutines: runtime.NumGoroutine()}
+	f := line.Figures{
+		Handled: h.handled.Load(), Goroutines: runtime.NumGoroutine(),
+		Up:       time.Since(began),
+		FirstJob: time.Duration(h.firstJob.Load()), FirstAck: time.Duration(h.firstAck.Load()),
+	}
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(samples)
 	f.AllocBytes, f.Allocs = samples[0].Value.Uint64(), samples[1].Value.Uint64()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-io/penstock/internal/app"
 	"github.com/penstock-io/penstock/internal/config"
+	"github.com/penstock-io/penstock/relay"
 	"github.com/penstock-io/penstock/test/bench/internal/line"
 )
 
@@ -26,7 +27,13 @@ type options struct {
 	jitter     bool
 	ledger     bool
 	stopWithin time.Duration
+	store      string
+	keep       time.Duration
+	fill, send int
 }
+
+// began is about when the process began.
+var began = time.Now()
 
 func main() {
 	var o options
@@ -37,8 +44,19 @@ func main() {
 	flag.BoolVar(&o.ledger, "ledger", false, "check the order of messages")
 	flag.DurationVar(&o.stopWithin, "stop-within", time.Second, "budget of a stop")
 	flag.StringVar(&o.pprof, "pprof", "", "address for profiles")
+	flag.StringVar(&o.store, "store", "", "file of the store; default: in memory")
+	flag.DurationVar(&o.keep, "keep", 0, "how long the store remembers; default: as configured")
+	flag.IntVar(&o.fill, "fill", 0, "put so many messages into the store and end")
+	flag.IntVar(&o.send, "send", 0, "put so many replies into the store, send them and end")
 	flag.Parse()
-	if err := run(o); err != nil {
+	do := run
+	switch {
+	case o.fill > 0:
+		do = fill
+	case o.send > 0:
+		do = sendAll
+	}
+	if err := do(o); err != nil {
 		fmt.Fprintln(os.Stderr, "penstockbench:", err)
 		os.Exit(1)
 	}
@@ -53,7 +71,10 @@ func run(o options) error {
 		h.ledger = newLedger()
 	}
 	var cut cutOff
-	a, err := app.New(configOf(o), app.Options{Handler: h, Logger: slog.New(&cut)})
+	a, err := app.New(configOf(o), app.Options{
+		Handler: h, Logger: slog.New(&cut),
+		Hooks: relay.Hooks{Acked: func(time.Duration) { note(&h.firstAck) }},
+	})
 	if err != nil {
 		return err
 	}
@@ -64,15 +85,20 @@ func run(o options) error {
 		defer close(done)
 		_ = a.Run(ctx) // work that was cut off is counted
 	}()
+	figures := func() (line.Figures, error) {
+		f := h.figures()
+		return f, scrape(a.Metrics(), &f)
+	}
 	return line.Serve(map[string]line.Word{
-		"stats": func(json.RawMessage) (any, error) { return h.figures(), nil },
+		"stats": func(json.RawMessage) (any, error) { return figures() },
 		"stop": func(json.RawMessage) (any, error) {
 			began := time.Now()
 			cancel()
 			<-done
-			f := h.figures()
-			f.StopTook, f.Unfinished = time.Since(began), int(cut.named.Load())
-			return f, nil
+			took := time.Since(began)
+			f, err := figures()
+			f.StopTook, f.Unfinished = took, int(cut.named.Load())
+			return f, err
 		},
 	})
 }
@@ -80,6 +106,13 @@ func run(o options) error {
 func configOf(o options) *config.Config {
 	cfg := config.Default()
 	cfg.Store.Kind = "memory"
+	if o.store != "" {
+		cfg.Store.Kind, cfg.Store.Path = "sqlite", o.store
+	}
+	if o.keep > 0 {
+		cfg.Store.DedupWindow, cfg.Store.HistoryFor, cfg.Store.DeadFor = o.keep, o.keep, o.keep
+	}
+	cfg.Admin.Socket = "off"
 	cfg.Admin.Listen = "off"
 	cfg.StopWithin = o.stopWithin
 	cfg.Reconnect.PerSecond = 1000 // so that thousands of bots connect in seconds

@@ -38,9 +38,28 @@ type Figures struct {
 	AllocBytes uint64 `json:"alloc_bytes"` // since the start
 	Allocs     uint64 `json:"allocs"`      // since the start
 
+	// Of Penstock's own metrics.
+	Done          int64         `json:"done"`    // messages whose end is stored
+	Waiting       int64         `json:"waiting"` // in a queue, or known to be in the store
+	Commits       int64         `json:"commits"`
+	LongestCommit time.Duration `json:"longest_commit"`
+
+	// Since the process began; 0 until then.
+	Up       time.Duration `json:"up"`
+	FirstAck time.Duration `json:"first_ack"`
+	FirstJob time.Duration `json:"first_job"`
+
 	// After the request "stop".
 	StopTook   time.Duration `json:"stop_took"`
 	Unfinished int           `json:"unfinished"` // named by the stop
+}
+
+// Sending is what became of an outbox.
+type Sending struct {
+	Took       time.Duration `json:"took"`
+	Sent       int64         `json:"sent"`
+	Inversions int64         `json:"inversions"`
+	Commits    int64         `json:"commits"`
 }
 
 // Word serves one kind of request.

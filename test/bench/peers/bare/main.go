@@ -1,7 +1,8 @@
 // Command bare is the least that a client of the gateway can do, as a floor for the
 // benchmark: one goroutine for each socket that reads a message, finds its id, and
 // writes the acknowledgement. With -decode it also decodes envelope and payload
-// with encoding/json, as a plain bot does.
+// with encoding/json, as a plain bot does. With -log it appends each frame to a file
+// and acknowledges when that is on the disk, one flush for all that have come.
 package main
 
 import (
@@ -27,14 +28,15 @@ func main() {
 	gateway := flag.String("url", "", "gateway")
 	bots := flag.Int("bots", 1, "sockets")
 	decode := flag.Bool("decode", false, "decode envelope and payload")
+	path := flag.String("log", "", "file to append to, in place of -decode")
 	flag.Parse()
-	if err := run(*gateway, *bots, *decode); err != nil {
+	if err := run(*gateway, *bots, *decode, *path); err != nil {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(gateway string, bots int, decode bool) error {
+func run(gateway string, bots int, decode bool, path string) error {
 	var handled atomic.Int64
 	failed := make(chan error, bots)
 	for i := range bots {
@@ -42,7 +44,13 @@ func run(gateway string, bots int, decode bool) error {
 		if err != nil {
 			return err
 		}
-		go func() { failed <- serve(ws, decode, &handled) }()
+		go func() {
+			if path != "" {
+				failed <- serveLog(ws, path, &handled)
+				return
+			}
+			failed <- serve(ws, decode, &handled)
+		}()
 	}
 	go func() { fmt.Fprintln(os.Stderr, "bare:", <-failed) }() // both end with the process
 	return line.Serve(map[string]line.Word{
