@@ -82,8 +82,7 @@ type counts struct {
 
 func newCounts() *counts {
 	return &counts{
-		opens: newTally(resultOK, resultRefused, resultSlowed, resultMalformed, resultBusy,
-			resultLimit),
+		opens: newTally(resultOK, resultRefused, resultSlowed, resultMalformed, resultBusy),
 		dials: newTally(resultOK, resultRefused, resultMalformed, resultBusy, resultLimit),
 		closed: newTally(closedByPeer, closedLost, closedSilent, closedSlow, closedTooLarge,
 			closedGarbage, closedFlood, closedAsked, closedReplaced, closedStopping),
