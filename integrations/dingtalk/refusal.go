@@ -139,7 +139,7 @@ func (a *answer) describe(hide secrets) error {
 			a.status, len(a.body))
 	}
 	return fmt.Errorf("open: status %d with %s instead of a JSON answer: %q",
-		a.status, orNone(a.contentType), hide.excerpt(a.body))
+		a.status, orNone(hide.excerpt([]byte(a.contentType))), hide.excerpt(a.body))
 }
 
 func orNone(contentType string) string {
