@@ -67,7 +67,7 @@ func TestFailuresAreSummarised(t *testing.T) {
 		told := 0
 		for _, line := range log[:len(log)-1] {
 			require.Equal(t, "WARN", line["level"])
-			require.NotEmpty(t, line["redial_in"])
+			require.Contains(t, line, "redial_in") // by chance it may be 0
 			told += 1 + int(line["left_out"].(float64))
 			require.EqualValues(t, told, line["failures"], "a failure is neither told nor counted")
 		}
