@@ -96,6 +96,9 @@ type Config struct {
 	// waits for them.
 	OnAck  func(Ack)
 	OnSend func(Sent)
+	// OnSession sees every socket twice, in the same manner: when it has opened,
+	// before its first answer, and when it has ended.
+	OnSession func(SessionInfo)
 }
 
 // DefaultApp is the app of a gateway whose Config names none.

@@ -231,6 +231,7 @@ func (s *Session) takes(f *frame) bool {
 
 // serve reads until the socket ends, and then waits for its writer.
 func (s *Session) serve() {
+	s.report()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -248,6 +249,14 @@ func (s *Session) serve() {
 	}
 	<-written
 	s.app.gone(s)
+	s.report()
+}
+
+// report shows the session to the hook.
+func (s *Session) report() {
+	if hook := s.app.gw.cfg.OnSession; hook != nil {
+		hook(s.Info())
+	}
 }
 
 // clientCloses answers a close frame with the same code, unless it is an answer

@@ -308,3 +308,22 @@ func TestTLS(t *testing.T) {
 	require.Error(t, err)
 	require.False(t, errors.Is(err, net.ErrClosed))
 }
+
+func TestTheHookSeesSocketsOpenAndEnd(t *testing.T) {
+	t.Parallel()
+	var seen []dingtalktest.SessionInfo // one socket, whose goroutine serves the hook
+	hook := func(i dingtalktest.SessionInfo) { seen = append(seen, i) }
+	bubble(t, dingtalktest.Config{OnSession: hook}, func(c *client) {
+		c.connect()
+		synctest.Wait()
+		require.Len(c.t, seen, 1)
+		require.Equal(c.t, dingtalktest.StateOpen, seen[0].State)
+		require.Empty(c.t, seen[0].Reason)
+		c.only().Drop()
+		synctest.Wait()
+		require.Len(c.t, seen, 2)
+		require.Equal(c.t, dingtalktest.StateClosed, seen[1].State)
+		require.Equal(c.t, "dropped", seen[1].Reason)
+		require.Equal(c.t, seen[0].ID, seen[1].ID)
+	})
+}
