@@ -131,6 +131,7 @@ across redials and deploys; and it sends the bot's replies back in order, within
 the platform's limits.
 
   penstock demo                  see it work: a simulated gateway, no account needed
+  penstock simulate              a simulated DingTalk to develop a bot against
   penstock check -c FILE         find every mistake in a configuration
   penstock run -c FILE           serve
 
@@ -166,7 +167,7 @@ func rootCommand(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd.CommandPath(), err}
 	})
-	root.AddCommand(runCommand(), demoCommand(), checkCommand(), versionCommand(),
+	root.AddCommand(runCommand(), demoCommand(), simulateCommand(), checkCommand(), versionCommand(),
 		inboxCommand(), outboxCommand(), deadCommand(),
 		sendCommand(), replayCommand(), traceCommand())
 	root.SetOut(stdout) // the command below keeps what is set now

@@ -325,7 +325,7 @@ var goldenUpdate = os.Getenv("PENSTOCK_UPDATE_GOLDEN") != ""
 func TestHelpOfTheOperatorsCommands(t *testing.T) {
 	for _, command := range []string{
 		"inbox", "outbox", "dead", "inbox list", "dead list", "dead show", "dead requeue", "dead purge",
-		"send", "replay", "trace",
+		"send", "replay", "trace", "simulate",
 	} {
 		t.Run(command, func(t *testing.T) {
 			code, out, _ := call(append(strings.Fields(command), "--help")...)

@@ -1,0 +1,43 @@
+package simulate
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// open shows where the gateway is and how a bot is pointed at it.
+func (s *stage) open() {
+	id := s.app.Credentials().ClientID
+	s.show(event{Event: evListen, URL: s.gw.URL(), ClientID: id})
+	s.note("%s", greeting(s.gw.URL(), s.opts))
+}
+
+// greeting has a configuration that works as it stands. A secret that somebody chose
+// is not in it.
+func greeting(url string, o Options) string {
+	secret := "${DINGTALK_CLIENT_SECRET} # what --client-secret says"
+	if o.Secret == DefaultSecret {
+		secret = DefaultSecret
+	}
+	text := fmt.Sprintf(`A simulated DingTalk serves at %[1]s. A penstock.yaml for it:
+
+installations:
+  - id: my-bot
+    client_id: %[2]s
+    client_secret: %[3]s
+    api_base: %[1]s
+    oapi_base: %[1]s
+    allow_insecure: true
+routes:
+  - handler:
+      echo: {} # or http: {url: "http://127.0.0.1:8080/messages"}
+
+A bot on the Go SDK: client.WithOpenApiHost(%[4]q)`, url, strconv.Quote(o.ClientID), secret, url)
+	if !o.PlainTickets {
+		text += "\n(it needs --plain-tickets, since it does not escape them)"
+	}
+	if o.Script == nil {
+		text += "\n\nWhat you type is said to the bot; /help lists the commands."
+	}
+	return text + "\n"
+}
