@@ -159,12 +159,15 @@ func TestWithoutAnAnswerItComesAgainElsewhere(t *testing.T) {
 
 func TestALateAnswerEndsALaterTry(t *testing.T) {
 	t.Parallel()
-	b := serve(t, edge.Config{AckWithin: 2 * time.Second})
+	b := serve(t, edge.Config{})
 	c := b.dial()
 	m := robot("m", "c")
-	_, err := b.give(m).wait()
-	require.Error(t, err)
+	ctx, giveUp := context.WithCancel(t.Context())
+	given := b.giveTo(ctx, "one", m)
 	first := c.read()
+	giveUp()
+	_, err := given.wait()
+	require.Error(t, err)
 	r := b.give(m)
 	second := c.read()
 	require.NotEqual(t, first.Headers["messageId"], second.Headers["messageId"])

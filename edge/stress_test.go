@@ -87,8 +87,8 @@ func (c *client) moody(o *orders, rng *rand.Rand, calm <-chan struct{}) {
 }
 
 // Conversations keep their order and lose nothing whatever the bots do.
+// It is busy, so it has the machine for itself.
 func TestOrderUnderMoods(t *testing.T) {
-	t.Parallel()
 	const conversations, each, bots = 8, 30, 3
 	list := consumers()
 	list[0].MaxConnections = 100
