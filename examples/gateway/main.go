@@ -1,6 +1,7 @@
 // Command gateway is a simulated DingTalk for trying a bot without an account: each
 // line that is typed is said to the bot in a group, and what it answers is printed.
-// configs/simulated.yaml has the service connect to it.
+// configs/simulated.yaml has the service connect to it. It shows how little that takes
+// with dingtalktest; penstock simulate is the same with all that a developer needs.
 package main
 
 import (

@@ -82,7 +82,7 @@ var grammars = []grammar{
 	{Cut, "[SOCKET]", "reset the connection", parseSocket},
 	{BlackHole, "[SOCKET]", "fall silent without closing, WebSocket pongs too", parseSocket},
 	{Zombie, "[SOCKET]", "answer WebSocket pings only; pushes vanish", parseSocket},
-	{Inject, "ROUTE KIND [N|all]", "fail the next N requests (default 1); KIND off ends it", parseFault},
+	{Inject, "ROUTE KIND [N|all]", "fail the next N requests (default 1); off ends it", parseFault},
 	{Expire, "tokens|webhooks", "end the access token, or all session webhooks", parseExpire},
 	{Sessions, "", "list the sockets", parseNothing},
 	{Stats, "", "show the counters", parseNothing},

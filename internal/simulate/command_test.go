@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -111,6 +112,22 @@ func TestTheTablesAreWhole(t *testing.T) {
 	require.Contains(t, faults[dingtalktest.RouteOpen]["empty"].Body, "endpoint")
 }
 
+// The document has every command and every fault.
+func TestTheDocument(t *testing.T) {
+	b, err := os.ReadFile("../../docs/simulate.md")
+	require.NoError(t, err)
+	doc := strings.ReplaceAll(string(b), `\|`, "|")
+	for _, g := range grammars {
+		require.Contains(t, doc, "`"+g.usage()+"`")
+	}
+	for route, known := range faults {
+		require.Contains(t, doc, "`"+string(route)+"`")
+		for kind := range known {
+			require.Contains(t, doc, "`"+kind+"`")
+		}
+	}
+}
+
 func TestScript(t *testing.T) {
 	steps, err := ParseScript("s", strings.NewReader("# a comment\r\n\n  hello\r\n/dup\n/quit"))
 	require.NoError(t, err)
@@ -141,7 +158,9 @@ func FuzzParse(f *testing.F) {
 	for _, g := range grammars {
 		f.Add(g.usage())
 	}
-	for _, line := range []string{"hi", "/fault open 401 all", "/cut 3", "/wait 1s", "/x", "/ ", "\xff"} {
+	for _, line := range []string{
+		"hi", "/fault open 401 all", "/cut 3", "/wait 1s", "/x", "/ ", "\xff",
+	} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -230,7 +230,9 @@ func TestWrongOptions(t *testing.T) {
 // What people read is one line for each event, and obeys no one.
 func TestLinesForPeople(t *testing.T) {
 	for want, e := range map[string]event{
-		"push   #3 ops  Ann: hi": {Event: evPush, N: 3, Conversation: "ops", Sender: "Ann", Kind: "text", Text: "hi"},
+		"push   #3 ops  Ann: hi": {
+			Event: evPush, N: 3, Conversation: "ops", Sender: "Ann", Kind: "text", Text: "hi",
+		},
 		"push   #1 [event] x  (waits for a bot that takes it)": {
 			Event: evPush, N: 1, Kind: "event", Text: "x", Held: true,
 		},
@@ -238,19 +240,26 @@ func TestLinesForPeople(t *testing.T) {
 			Event: evAck, N: 2, Code: 500, Latency: 1.5, Socket: 4, Tries: 2, Late: true,
 			Duplicate: true, Reason: "no",
 		},
-		"ack    200 of an old message, on socket 1":              {Event: evAck, Code: 200, Socket: 1},
-		"ack    200 of a frame that was not pushed, on socket 1": {Event: evAck, Code: 200, Socket: 1, Unknown: true},
-		"FAILED #2 not answered; pushed 2 time(s)":               {Event: evFailed, N: 2, Reason: "not answered", Tries: 2},
+		"ack    200 of an old message, on socket 1": {Event: evAck, Code: 200, Socket: 1},
+		"ack    200 of a frame that was not pushed, on socket 1": {
+			Event: evAck, Code: 200, Socket: 1, Unknown: true,
+		},
+		"FAILED #2 not answered; pushed 2 time(s)": {
+			Event: evFailed, N: 2, Reason: "not answered", Tries: 2,
+		},
 		`reply  ops  [webhook markdown] T: a\nb\x1b[2J  (the bot was not told)`: {
 			Event: evReply, Conversation: "ops", Route: "webhook", Format: "markdown", Title: "T",
 			Text: "a\nb\x1b[2J", Silent: true,
 		},
 		"reply  staff-Ann  [direct sampleX] {}": {
-			Event: evReply, Users: []message.UserID{"staff-Ann"}, Route: "direct", Format: "sampleX", Body: "{}",
+			Event: evReply, Users: []message.UserID{"staff-Ann"}, Route: "direct",
+			Format: "sampleX", Body: "{}",
 		},
-		"reply  track1  [card] {}":   {Event: evReply, Track: "track1", Route: "card", Body: "{}"},
-		"socket 1 /zombie":           {Event: evSession, Socket: 1, Done: Zombie},
-		"socket 1 closed: cut":       {Event: evSession, Socket: 1, State: "closed", Reason: "cut", Agent: "x"},
+		"reply  track1  [card] {}": {Event: evReply, Track: "track1", Route: "card", Body: "{}"},
+		"socket 1 /zombie":         {Event: evSession, Socket: 1, Done: Zombie},
+		"socket 1 closed: cut": {
+			Event: evSession, Socket: 1, State: "closed", Reason: "cut", Agent: "x",
+		},
 		"socket 2 open by go\\u202e": {Event: evSession, Socket: 2, State: "open", Agent: "go\u202e"},
 		"socket 2 open for 1.5s, 3 pushed, 2 answers, 0 of 1 pings answered": {
 			Event: evSession, Socket: 2, State: "open",
