@@ -210,8 +210,8 @@ func TestOperateAStoppedService(t *testing.T) {
 	o.call(exitNone, "trace", "no-such-message")
 
 	p = o.run() // what was queued goes out, what was requeued dies again
-	require.Equal(t, "/bad 2", o.sent(1).Text)
-	require.Equal(t, "later", o.sent(2).Text)
+	require.ElementsMatch(t, []string{"/bad 2", "later"}, // conversations have no order
+		[]string{o.sent(1).Text, o.sent(2).Text})
 	require.Len(t, o.dead(1), 1)
 	o.stop(p)
 }
