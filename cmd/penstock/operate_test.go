@@ -209,7 +209,7 @@ func TestOperateAStoppedService(t *testing.T) {
 	o.call(exitNone, "inbox", "show", "99")
 	o.call(exitNone, "trace", "no-such-message")
 
-	p = o.run() // what was queued goes out, what was requeued dies again
+	p = o.run()                                           // what was queued goes out, what was requeued dies again
 	require.ElementsMatch(t, []string{"/bad 2", "later"}, // conversations have no order
 		[]string{o.sent(1).Text, o.sent(2).Text})
 	require.Len(t, o.dead(1), 1)
