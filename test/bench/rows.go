@@ -25,7 +25,8 @@ var rows = []row{
 	{"stop", false, stop},
 	{"idle", false, idle},
 	{"black hole", true, blackHole},
-	{"durable throughput", false, durable},
+	{"durable throughput", false, durable(fewChats)},
+	{"durable throughput, 1,000 chats", false, durable(1000)},
 	{"durable at 5,000/s", false, durablePaced},
 	{"durable slow handler", false, durableSlow},
 	{"start with a backlog", true, startWithBacklog},
@@ -40,6 +41,9 @@ const (
 	realText  = "@Ops 请看一下 \"checkout\" 的告警：p99 升到 850 ms，\n" +
 		"see https://grafana.example.com/d/abc?from=now-1h&to=now — thanks! 👍 "
 )
+
+// fewChats is how many conversations take turns, where nothing else is said.
+const fewChats = 100
 
 // frameSize is that of a message with 1 KiB of data.
 const frameSize = 1373
@@ -65,7 +69,7 @@ func throughput(text string) func(*bench, string) error {
 				if got[c] == nil {
 					got[c] = &samples{}
 				}
-				if err := b.saturate(c, text, got[c]); err != nil {
+				if err := b.saturate(c, text, fewChats, got[c]); err != nil {
 					got[c].note = err.Error()
 				}
 			}
@@ -93,14 +97,14 @@ const (
 )
 
 // saturate is one run of one client.
-func (b *bench) saturate(client, text string, got *samples) error {
+func (b *bench) saturate(client, text string, chats int, got *samples) error {
 	p, err := b.start(client, 1)
 	if err != nil {
 		return err
 	}
 	defer p.end()
 	warm := warmUp
-	warm.Text = text
+	warm.Text, warm.Conversations = text, chats
 	if err := p.gateway.Ask(wordBlast, warm, nil); err != nil {
 		return err
 	}
@@ -110,7 +114,8 @@ func (b *bench) saturate(client, text string, got *samples) error {
 	}
 	var r dingtalktest.BlastResult
 	err = p.gateway.Ask(wordBlast, dingtalktest.BlastConfig{
-		Size: frameSize, Text: text, Window: 256, Duration: b.seconds(5), Drain: 2 * time.Second,
+		Size: frameSize, Text: text, Window: 256, Conversations: chats,
+		Duration: b.seconds(5), Drain: 2 * time.Second,
 	}, &r)
 	if err != nil {
 		return err
@@ -127,8 +132,9 @@ func (b *bench) saturate(client, text string, got *samples) error {
 
 // state is what a client had used when a run began.
 type state struct {
-	cpu time.Duration
-	f   line.Figures
+	cpu  time.Duration
+	disk int // bytes written
+	f    line.Figures
 }
 
 func (p *pair) measureStart(client string) (s state, err error) {
@@ -136,6 +142,9 @@ func (p *pair) measureStart(client string) (s state, err error) {
 		if s.f, err = p.figures(); err != nil {
 			return s, err
 		}
+	}
+	if s.disk, err = written(p.client.PID()); err != nil {
+		return s, err
 	}
 	s.cpu, err = cpu(p.client.PID())
 	return s, err
@@ -170,6 +179,9 @@ func (p *pair) measureEnd(
 	got.add("p99", ms(r.P99), "ms")
 	if r.Redelivered+r.Unanswered > 0 {
 		got.note = fmt.Sprintf("%d pushed again, %d never answered", r.Redelivered, r.Unanswered)
+	}
+	if disk, err := written(p.client.PID()); err == nil && disk > before.disk {
+		got.add(perMessageDisk, float64(disk-before.disk)/1024/n, "KiB")
 	}
 	if kib, err := rss(p.client.PID()); err == nil {
 		got.add("RSS", float64(kib)/1024, "MiB")
