@@ -138,7 +138,7 @@ func (v *view) end() {
 }
 
 func tell(w io.Writer, s demo.Summary) error {
-	verdict := "Nothing was lost, handled twice or reordered."
+	verdict := "Beyond that nothing was lost, handled twice or reordered."
 	if !s.OK() {
 		verdict = fmt.Sprintf("NOT GOOD: %d lost, %d duplicates, %d inversions.",
 			s.Lost, s.Duplicates, s.Inversions)
