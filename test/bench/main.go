@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -70,7 +71,7 @@ func run(o options) error {
 		b.log = sink
 	}
 	b.out = newReport()
-	for _, r := range rows {
+	for _, r := range slices.Concat(rows, edgeRows) {
 		if !matches(o.only, r.name) || (o.quick && r.slow) || (o.soak == 0 && r.name == rowSoak) {
 			continue
 		}

@@ -30,6 +30,8 @@ type options struct {
 	store      string
 	keep       time.Duration
 	fill, send int
+	edge       int
+	workers    int
 }
 
 // began is about when the process began.
@@ -48,6 +50,8 @@ func main() {
 	flag.DurationVar(&o.keep, "keep", 0, "how long the store remembers; default: as configured")
 	flag.IntVar(&o.fill, "fill", 0, "put so many messages into the store and end")
 	flag.IntVar(&o.send, "send", 0, "put so many replies into the store, send them and end")
+	flag.IntVar(&o.edge, "edge", 0, "leave messages to a consumer with up to so many sockets")
+	flag.IntVar(&o.workers, "workers", 0, "messages that are out at once; default: as configured")
 	flag.Parse()
 	do := run
 	switch {
@@ -71,10 +75,14 @@ func run(o options) error {
 		h.ledger = newLedger()
 	}
 	var cut cutOff
-	a, err := app.New(configOf(o), app.Options{
+	opts := app.Options{
 		Handler: h, Logger: slog.New(&cut),
 		Hooks: relay.Hooks{Acked: func(time.Duration) { note(&h.firstAck) }},
-	})
+	}
+	if o.edge > 0 {
+		opts.Handler = nil // the routes lead to the edge
+	}
+	a, err := app.New(configOf(o), opts)
 	if err != nil {
 		return err
 	}
@@ -91,6 +99,7 @@ func run(o options) error {
 	}
 	return line.Serve(map[string]line.Word{
 		"stats": func(json.RawMessage) (any, error) { return figures() },
+		"edge":  func(json.RawMessage) (any, error) { return a.EdgeURL(), nil },
 		"stop": func(json.RawMessage) (any, error) {
 			began := time.Now()
 			cancel()
@@ -116,6 +125,18 @@ func configOf(o options) *config.Config {
 	cfg.Admin.Listen = "off"
 	cfg.StopWithin = o.stopWithin
 	cfg.Reconnect.PerSecond = 1000 // so that thousands of bots connect in seconds
+	if o.workers > 0 {
+		cfg.Inbound.Workers = o.workers
+	}
+	if o.edge > 0 {
+		cfg.Edge.Listen, cfg.Edge.MaxConnections = "127.0.0.1:0", o.edge
+		cfg.Edge.Consumers = []config.Consumer{{
+			Name: "bench", ClientID: "bench-0", ClientSecret: "bench", MaxConnections: o.edge,
+		}}
+		cfg.Routes = []config.Route{{
+			Name: "bench", Handler: config.Handler{Edge: &config.ToConsumer{Consumer: "bench"}},
+		}}
+	}
 	for i := range o.bots {
 		cfg.Installations = append(cfg.Installations, config.Installation{
 			ID: fmt.Sprintf("bot-%d", i), Platform: "dingtalk",

@@ -34,6 +34,10 @@ type Figures struct {
 	Inversions int64 `json:"inversions"` // handled after a later one of its conversation
 	Overlaps   int64 `json:"overlaps"`   // handled beside another of its conversation
 
+	// DelayP50 is the median from the push of a message to its handler, give or take
+	// the millisecond to which the platform tells the time of a message.
+	DelayP50 time.Duration `json:"delay_p50"`
+
 	Goroutines int    `json:"goroutines"`
 	AllocBytes uint64 `json:"alloc_bytes"` // since the start
 	Allocs     uint64 `json:"allocs"`      // since the start

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/penstock-io/penstock/test/bench/internal/socket"
 )
 
 // logGroup bounds how many frames wait for one flush.
@@ -81,7 +83,7 @@ func ackAll(ws *websocket.Conn, group [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if err := ws.WriteMessage(websocket.TextMessage, ack(id)); err != nil {
+		if err := ws.WriteMessage(websocket.TextMessage, socket.Ack(id)); err != nil {
 			return err
 		}
 	}

@@ -6,22 +6,17 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/penstock-io/penstock/test/bench/internal/line"
+	"github.com/penstock-io/penstock/test/bench/internal/socket"
 )
 
 func main() {
@@ -40,7 +35,7 @@ func run(gateway string, bots int, decode bool, path string) error {
 	var handled atomic.Int64
 	failed := make(chan error, bots)
 	for i := range bots {
-		ws, err := open(gateway, fmt.Sprintf("bench-%d", i))
+		ws, err := socket.Open(gateway, fmt.Sprintf("bench-%d", i))
 		if err != nil {
 			return err
 		}
@@ -60,40 +55,6 @@ func run(gateway string, bots int, decode bool, path string) error {
 	})
 }
 
-// open gets a ticket and dials.
-func open(gateway, id string) (*websocket.Conn, error) {
-	body := fmt.Sprintf(`{"clientId":%q,"clientSecret":"bench","subscriptions":`+
-		`[{"type":"CALLBACK","topic":"/v1.0/im/bot/messages/get"}]}`, id)
-	req, err := http.NewRequest(http.MethodPost, gateway+"/v1.0/gateway/connections/open",
-		strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var grant struct{ Endpoint, Ticket string }
-	if err := json.NewDecoder(resp.Body).Decode(&grant); err != nil {
-		return nil, fmt.Errorf("open: status %d: %w", resp.StatusCode, err)
-	}
-	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second}
-	ws, upgrade, err := d.Dial(grant.Endpoint+"?ticket="+url.QueryEscape(grant.Ticket), nil)
-	if err != nil {
-		return nil, err
-	}
-	_ = upgrade.Body.Close() // it is empty
-	return ws, nil
-}
-
-var (
-	errID    = errors.New("a frame without an id")
-	idBefore = []byte(`"messageId":"`)
-)
-
 func serve(ws *websocket.Conn, decode bool, handled *atomic.Int64) error {
 	for {
 		_, raw, err := ws.ReadMessage()
@@ -104,7 +65,7 @@ func serve(ws *websocket.Conn, decode bool, handled *atomic.Int64) error {
 		if err != nil {
 			return err
 		}
-		if err := ws.WriteMessage(websocket.TextMessage, ack(id)); err != nil {
+		if err := ws.WriteMessage(websocket.TextMessage, socket.Ack(id)); err != nil {
 			return err
 		}
 		handled.Add(1)
@@ -115,18 +76,5 @@ func read(raw []byte, decode bool) (id []byte, err error) {
 	if decode {
 		return decoded(raw)
 	}
-	_, id, ok := bytes.Cut(raw, idBefore)
-	id, _, _ = bytes.Cut(id, []byte(`"`))
-	if !ok {
-		return nil, errID
-	}
-	return id, nil
-}
-
-func ack(id []byte) []byte {
-	b := make([]byte, 0, 256)
-	b = append(b, `{"code":200,"headers":{"messageId":"`...)
-	b = append(b, id...)
-	return append(b,
-		`","contentType":"application/json"},"message":"OK","data":"{\"response\":null}"}`...)
+	return socket.ID(raw)
 }

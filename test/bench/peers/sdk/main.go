@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +33,9 @@ func main() {
 
 func run(gateway string, bots int, work time.Duration) error {
 	var handled atomic.Int64
-	handle := func(context.Context, *chatbot.BotCallbackDataModel) ([]byte, error) {
+	var late delays
+	handle := func(_ context.Context, m *chatbot.BotCallbackDataModel) ([]byte, error) {
+		late.add(time.Since(time.UnixMilli(m.CreateAt)))
 		if work > 0 {
 			<-time.After(work)
 		}
@@ -50,7 +54,31 @@ func run(gateway string, bots int, work time.Duration) error {
 	}
 	return line.Serve(map[string]line.Word{
 		"stats": func(json.RawMessage) (any, error) {
-			return line.Figures{Handled: handled.Load(), Goroutines: runtime.NumGoroutine()}, nil
+			return line.Figures{
+				Handled: handled.Load(), Goroutines: runtime.NumGoroutine(), DelayP50: late.median(),
+			}, nil
 		},
 	})
+}
+
+// delays are the times from the push of a message to its handler.
+type delays struct {
+	mu  sync.Mutex
+	all []time.Duration // guarded by mu
+}
+
+func (d *delays) add(t time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, t)
+}
+
+func (d *delays) median() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.all) == 0 {
+		return 0
+	}
+	slices.Sort(d.all)
+	return d.all[len(d.all)/2]
 }
