@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -31,19 +32,43 @@ type crowd struct {
 	inversions int
 	again      int // deliveries after the first
 	failed     int // dials
+	arrivals   []arrival
+}
+
+// arrival is the first delivery of a message.
+type arrival struct {
+	chat int
+	at   time.Time
+	took time.Duration // from its push
+}
+
+// stall makes one socket stop reading.
+type stall struct {
+	now     chan struct{} // closed by whoever wants that
+	stopped chan struct{} // closed by the reader when it reads no more
+	chats   map[int]bool  // that were on the socket; owned by the reader until then
+}
+
+func newStall() *stall {
+	return &stall{make(chan struct{}), make(chan struct{}), map[int]bool{}}
 }
 
 func newCrowd(url string, chats int) *crowd {
 	return &crowd{url: url, chats: chats, seen: map[int]bool{}, last: map[int]int{}}
 }
 
-// join keeps one more socket connected, which answers after a while of work.
-func (c *crowd) join(work time.Duration) {
+// join keeps one more socket connected, which answers after a while of work. With
+// st, it stops reading when that says so, and stays until the crowd leaves.
+func (c *crowd) join(work time.Duration, st *stall) {
 	c.readers.Go(func() {
 		for {
 			ws, err := socket.Open(c.url, "bench-0")
 			if err == nil && c.enter(ws) {
-				_ = c.serve(ws, work) // it was cut
+				_ = c.serve(ws, work, st) // it was cut
+				if st != nil {
+					close(st.stopped)
+					return
+				}
 				c.exit(ws)
 			}
 			c.mu.Lock()
@@ -96,8 +121,11 @@ func (c *crowd) leave() {
 	c.readers.Wait()
 }
 
-func (c *crowd) serve(ws *websocket.Conn, work time.Duration) error {
+func (c *crowd) serve(ws *websocket.Conn, work time.Duration, st *stall) error {
 	for {
+		if st.begun() {
+			return nil
+		}
 		_, raw, err := ws.ReadMessage()
 		if err != nil {
 			return err
@@ -107,7 +135,8 @@ func (c *crowd) serve(ws *websocket.Conn, work time.Duration) error {
 			return err
 		}
 		if n, err := numberOf(raw); err == nil {
-			c.see(n)
+			c.see(n, pushedAt(raw))
+			st.see(n % c.chats)
 			if work > 0 {
 				<-time.After(work)
 			}
@@ -120,7 +149,7 @@ func (c *crowd) serve(ws *websocket.Conn, work time.Duration) error {
 
 // see notes a message that has come. Only its first delivery has a place in the
 // order: a copy may come late.
-func (c *crowd) see(n int) {
+func (c *crowd) see(n int, pushed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen[n] {
@@ -128,7 +157,8 @@ func (c *crowd) see(n int) {
 		return
 	}
 	c.seen[n] = true
-	chat := n % c.chats
+	chat, now := n%c.chats, time.Now()
+	c.arrivals = append(c.arrivals, arrival{chat, now, now.Sub(pushed)})
 	if last, ok := c.last[chat]; ok && n < last {
 		c.inversions++
 	}
@@ -180,4 +210,51 @@ func numberOf(raw []byte) (int, error) {
 	}
 	at := i + len(before) + run
 	return strconv.Atoi(string(raw[at : at+digits]))
+}
+
+func (s *stall) begun() bool {
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.now:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *stall) see(chat int) {
+	if s != nil {
+		s.chats[chat] = true
+	}
+}
+
+// pushedAt finds when a message was pushed; it is long ago if that is not told.
+func pushedAt(raw []byte) time.Time {
+	const before, digits = `createAt\":`, 13
+	i := bytes.Index(raw, []byte(before))
+	if i < 0 || len(raw) < i+len(before)+digits {
+		return time.Time{}
+	}
+	at := i + len(before)
+	n, _ := strconv.ParseInt(string(raw[at:at+digits]), 10, 64)
+	return time.UnixMilli(n)
+}
+
+// p99 is that of what came between two times in conversations that are not left out.
+func (c *crowd) p99(from, to time.Time, but map[int]bool) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []time.Duration
+	for _, a := range c.arrivals {
+		if a.at.After(from) && a.at.Before(to) && !but[a.chat] {
+			all = append(all, a.took)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)*99/100]
 }

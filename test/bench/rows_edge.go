@@ -15,6 +15,8 @@ import (
 var edgeRows = []row{
 	{"edge, pass-through", false, passThrough},
 	{"edge, kills", false, edgeKills},
+	{"edge, idle", false, edgeIdle},
+	{"edge, one stalled", true, edgeStalled},
 }
 
 // behind is the vendor's client behind Penstock.
@@ -258,7 +260,7 @@ func edgeKills(b *bench, row string) error {
 	all := newCrowd(c.edge, chats)
 	defer all.leave()
 	for range sockets {
-		all.join(5 * time.Millisecond)
+		all.join(5*time.Millisecond, nil)
 	}
 	stop := make(chan struct{})
 	killed := make(chan int, 1)

@@ -54,6 +54,8 @@ func take(f *line.Figures, name, labels string, v float64) {
 	switch name {
 	case "penstock_messages_done_total":
 		f.Done = int64(v)
+	case "penstock_edge_connections":
+		f.Consumers = int64(v)
 	case "penstock_store_commits_total":
 		f.Commits = int64(v)
 	case "penstock_store_longest_commit_seconds":

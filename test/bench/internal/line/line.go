@@ -47,6 +47,7 @@ type Figures struct {
 	Waiting       int64         `json:"waiting"` // in a queue, or known to be in the store
 	Commits       int64         `json:"commits"`
 	LongestCommit time.Duration `json:"longest_commit"`
+	Consumers     int64         `json:"consumers"` // sockets of the edge
 
 	// Since the process began; 0 until then.
 	Up       time.Duration `json:"up"`
