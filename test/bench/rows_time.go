@@ -254,9 +254,10 @@ func (b *bench) idleOnce(client string, bots int) (kib int, f line.Figures, err 
 	if err = p.client.Ask(line.Rest, nil, nil); err != nil {
 		return 0, f, err
 	}
-	if f, err = p.figures(); err != nil {
+	// Figures come after it, because they take memory: a scrape of the metrics.
+	if kib, err = rss(p.client.PID()); err != nil {
 		return 0, f, err
 	}
-	kib, err = rss(p.client.PID())
+	f, err = p.figures()
 	return kib, f, err
 }
