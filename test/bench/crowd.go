@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,43 +31,19 @@ type crowd struct {
 	inversions int
 	again      int // deliveries after the first
 	failed     int // dials
-	arrivals   []arrival
-}
-
-// arrival is the first delivery of a message.
-type arrival struct {
-	chat int
-	at   time.Time
-	took time.Duration // from its push
-}
-
-// stall makes one socket stop reading.
-type stall struct {
-	now     chan struct{} // closed by whoever wants that
-	stopped chan struct{} // closed by the reader when it reads no more
-	chats   map[int]bool  // that were on the socket; owned by the reader until then
-}
-
-func newStall() *stall {
-	return &stall{make(chan struct{}), make(chan struct{}), map[int]bool{}}
 }
 
 func newCrowd(url string, chats int) *crowd {
 	return &crowd{url: url, chats: chats, seen: map[int]bool{}, last: map[int]int{}}
 }
 
-// join keeps one more socket connected, which answers after a while of work. With
-// st, it stops reading when that says so, and stays until the crowd leaves.
-func (c *crowd) join(work time.Duration, st *stall) {
+// join keeps one more socket connected, which answers after a while of work.
+func (c *crowd) join(work time.Duration) {
 	c.readers.Go(func() {
 		for {
 			ws, err := socket.Open(c.url, "bench-0")
 			if err == nil && c.enter(ws) {
-				_ = c.serve(ws, work, st) // it was cut
-				if st != nil {
-					close(st.stopped)
-					return
-				}
+				_ = c.serve(ws, work) // it was cut
 				c.exit(ws)
 			}
 			c.mu.Lock()
@@ -121,11 +96,8 @@ func (c *crowd) leave() {
 	c.readers.Wait()
 }
 
-func (c *crowd) serve(ws *websocket.Conn, work time.Duration, st *stall) error {
+func (c *crowd) serve(ws *websocket.Conn, work time.Duration) error {
 	for {
-		if st.begun() {
-			return nil
-		}
 		_, raw, err := ws.ReadMessage()
 		if err != nil {
 			return err
@@ -135,8 +107,7 @@ func (c *crowd) serve(ws *websocket.Conn, work time.Duration, st *stall) error {
 			return err
 		}
 		if n, err := numberOf(raw); err == nil {
-			c.see(n, pushedAt(raw))
-			st.see(n % c.chats)
+			c.see(n)
 			if work > 0 {
 				<-time.After(work)
 			}
@@ -149,7 +120,7 @@ func (c *crowd) serve(ws *websocket.Conn, work time.Duration, st *stall) error {
 
 // see notes a message that has come. Only its first delivery has a place in the
 // order: a copy may come late.
-func (c *crowd) see(n int, pushed time.Time) {
+func (c *crowd) see(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen[n] {
@@ -157,8 +128,7 @@ func (c *crowd) see(n int, pushed time.Time) {
 		return
 	}
 	c.seen[n] = true
-	chat, now := n%c.chats, time.Now()
-	c.arrivals = append(c.arrivals, arrival{chat, now, now.Sub(pushed)})
+	chat := n % c.chats
 	if last, ok := c.last[chat]; ok && n < last {
 		c.inversions++
 	}
@@ -210,51 +180,4 @@ func numberOf(raw []byte) (int, error) {
 	}
 	at := i + len(before) + run
 	return strconv.Atoi(string(raw[at : at+digits]))
-}
-
-func (s *stall) begun() bool {
-	if s == nil {
-		return false
-	}
-	select {
-	case <-s.now:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *stall) see(chat int) {
-	if s != nil {
-		s.chats[chat] = true
-	}
-}
-
-// pushedAt finds when a message was pushed; it is long ago if that is not told.
-func pushedAt(raw []byte) time.Time {
-	const before, digits = `createAt\":`, 13
-	i := bytes.Index(raw, []byte(before))
-	if i < 0 || len(raw) < i+len(before)+digits {
-		return time.Time{}
-	}
-	at := i + len(before)
-	n, _ := strconv.ParseInt(string(raw[at:at+digits]), 10, 64)
-	return time.UnixMilli(n)
-}
-
-// p99 is that of what came between two times in conversations that are not left out.
-func (c *crowd) p99(from, to time.Time, but map[int]bool) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all []time.Duration
-	for _, a := range c.arrivals {
-		if a.at.After(from) && a.at.Before(to) && !but[a.chat] {
-			all = append(all, a.took)
-		}
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[len(all)*99/100]
 }

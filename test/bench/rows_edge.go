@@ -16,7 +16,6 @@ var edgeRows = []row{
 	{"edge, pass-through", false, passThrough},
 	{"edge, kills", false, edgeKills},
 	{"edge, idle", false, edgeIdle},
-	{"edge, one stalled", true, edgeStalled},
 }
 
 // behind is the vendor's client behind Penstock.
@@ -260,7 +259,7 @@ func edgeKills(b *bench, row string) error {
 	all := newCrowd(c.edge, chats)
 	defer all.leave()
 	for range sockets {
-		all.join(5*time.Millisecond, nil)
+		all.join(5 * time.Millisecond)
 	}
 	stop := make(chan struct{})
 	killed := make(chan int, 1)
