@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/penstock-io/penstock/internal/spelling"
 	"github.com/penstock-io/penstock/message"
 )
 
@@ -132,30 +133,9 @@ func nearest(p message.Platform, known []message.Platform) message.Platform {
 	var best message.Platform
 	least := max(1, len(p)/3) + 1
 	for _, k := range known {
-		if d := edits(strings.ToLower(string(p)), strings.ToLower(string(k))); d < least {
+		if d := spelling.Distance(strings.ToLower(string(p)), strings.ToLower(string(k))); d < least {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// edits counts the letters to insert, delete or replace on the way from a to b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			swap := diagonal
-			if a[i] != b[j] {
-				swap++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(swap, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -140,12 +140,11 @@ func (a *App) buildRelay() (err error) {
 }
 
 // frontWindow is how many ids are remembered in front of a store that finds an id
-// as fast itself: as many as fit into the processor's cache.
+// as fast itself.
 const frontWindow = 4096
 
 // frontIDs is how many ids the relay remembers. A window that holds what the
-// memory store holds too would tell nothing more and cost two misses of the cache
-// for each message.
+// memory store holds too would tell nothing more and take its memory again.
 func frontIDs(c *config.Config) int {
 	if durable(c) {
 		return c.Store.DedupIDs

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/penstock-io/penstock/internal/spelling"
 )
 
 // Problem is one thing that is wrong with a configuration.
@@ -54,7 +56,7 @@ func nearest(s string, words []string) string {
 	best, bestDist := "", max(1, (len(s)+2)/3)+1
 	var around []string
 	for _, w := range words {
-		if d := distance(s, w); d < bestDist {
+		if d := spelling.Distance(s, w); d < bestDist {
 			best, bestDist = w, d
 		}
 		if len(s) >= 3 && strings.Contains(w, s) {
@@ -69,24 +71,3 @@ func nearest(s string, words []string) string {
 
 // maxWord is from where a word is like no other.
 const maxWord = 64
-
-// distance is the number of single-character edits between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -37,7 +37,7 @@ var rules = []rule{
 	},
 	{
 		"integrations",
-		[]string{"message", "integrations", "internal/wire", "internal/backoff", "internal/jsonscan"},
+		[]string{"message", "integrations", "internal/wire", "internal/backoff", "internal/jsonscan", "internal/spelling"},
 		false, "a platform must not learn how messages are kept or handled",
 	},
 	{
@@ -45,7 +45,7 @@ var rules = []rule{
 		[]string{"message", "router", "internal/wire", "internal/jsonscan"},
 		false, "a gateway for consumers must not learn where messages come from or are kept",
 	},
-	{"internal/config", []string{"internal/config"}, false, "the configuration is data, read by the wiring"},
+	{"internal/config", []string{"internal/config", "internal/spelling"}, false, "the configuration is data, read by the wiring"},
 	{
 		"internal/ops",
 		[]string{"message", "store", "relay"},
@@ -53,6 +53,7 @@ var rules = []rule{
 	},
 	{"internal/wire", nil, false, "the socket writer carries bytes and knows no message"},
 	{"internal/backoff", nil, true, "it is arithmetic"},
+	{"internal/spelling", nil, true, "it is arithmetic"},
 	{"internal/jsonscan", nil, true, "it is a scanner"},
 }
 
