@@ -55,14 +55,14 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 	c := newConsumer(s, Consumer{Name: "one", MaxConnections: 1})
 	sub := subscription{typeEvent, topicAll}
-	c.peers = []*peer{{subs: map[subscription]bool{sub: true}}}
+	c.peers = []*peer{unread(c)}
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
 		d := c.begin(msgKey{"bot", "m"}, false)
-		_, frame, _ := c.assign(d, convKey{"bot", "c"}, sub, nil)
-		a, ok := readAnswer(fmt.Appendf(nil, `{"code":200,"headers":{"messageId":%q},"data":""}`, frame))
+		f, _, _ := c.assign(d, convKey{"bot", "c"}, sub, nil)
+		a, ok := readAnswer(fmt.Appendf(nil, `{"code":200,"headers":{"messageId":%q},"data":""}`, f.frame))
 		if !ok || c.answered(a) != "" {
 			b.Fatal("not taken")
 		}

@@ -69,7 +69,9 @@ type Config struct {
 	TicketLife time.Duration
 	// ReplyWithin is how long a reply address is good. Default 90 min.
 	ReplyWithin time.Duration
-	// WriteTimeout bounds a write to a connection. Default 10 s.
+	// WriteTimeout bounds a write to a connection, and the silence of one that owes
+	// an answer and leaves pings unanswered while its consumer has another one.
+	// Default 10 s.
 	WriteTimeout time.Duration
 	// PassWebhook leaves the platform's own reply address in the messages.
 	PassWebhook bool
@@ -78,7 +80,7 @@ type Config struct {
 	// Outbox takes the replies. Required.
 	Outbox Outbox
 	// Connected, if set, is called when a consumer that was missed has a connection
-	// again. It must not block.
+	// again that takes messages. It must not block.
 	Connected func()
 	// Logger: default discards.
 	Logger *slog.Logger

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-io/penstock/internal/wire"
@@ -55,8 +56,9 @@ type consumer struct {
 	// givenUp has the latter, oldest first; some have been taken up again since.
 	givenUp []givenUp
 	serial  uint64
-	// missed is set when somebody found no connection.
-	missed bool
+
+	// missed is set when somebody found no connection that takes messages.
+	missed atomic.Bool
 }
 
 func newConsumer(s *Server, cfg Consumer) *consumer {
@@ -154,16 +156,19 @@ func (c *consumer) admit(p *peer, secret string) (result string) {
 		c.dropLocked(replaced)
 	}
 	c.peers = append(c.peers, p)
-	missed := c.missed
-	c.missed = false
 	c.mu.Unlock()
 	if replaced != nil {
 		replaced.cut(closedReplaced)
 	}
-	if missed {
+	c.found()
+	return resultOK
+}
+
+// found tells those that wait for a connection that there is one, once.
+func (c *consumer) found() {
+	if c.missed.Load() && c.missed.Swap(false) {
 		c.srv.cfg.Connected()
 	}
-	return resultOK
 }
 
 // quietestLocked gives the connection that has said nothing for longest, if that

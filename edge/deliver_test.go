@@ -165,6 +165,7 @@ func TestALateAnswerEndsALaterTry(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	given := b.giveTo(ctx, "one", m)
 	first := c.read()
+	b.eventually(func() bool { return b.srv.Frames()[0].State == "written" })
 	giveUp()
 	_, err := given.wait()
 	require.Error(t, err)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock-io/penstock/internal/wire"
 )
 
 // delivery is a message that a consumer has been given. The consumer's mutex guards
@@ -13,14 +15,33 @@ import (
 type delivery struct {
 	key    msgKey
 	event  bool
-	frames []string // that carried it, the latest last
-	peer   *peer    // that has the latest, nil if nobody waits for it
-	avoid  *peer    // that did not answer the last time
+	frames []carrier // the latest last
+	peer   *peer     // that has the latest, nil if nobody waits for it
+	avoid  *peer     // that did not answer the last time
 	// told has what ends the wait. It has room for one and is never closed.
 	told    chan ending
 	ended   bool // told holds an ending, or has been read
 	waiting bool // somebody waits
 	until   time.Time
+}
+
+// carrier is a frame with the message. Its connection keeps it until it is answered.
+type carrier struct {
+	frame string
+	peer  *peer
+}
+
+func (f carrier) state() wire.State { return f.peer.sock.Tracker().State(f.frame) }
+
+// over lets the connection forget the frame.
+func (f carrier) over() { f.peer.sock.Tracker().Ack(f.frame) }
+
+// latestLocked is the last frame of a message, the zero carrier if there is none.
+func (d *delivery) latestLocked() (f carrier) {
+	if len(d.frames) > 0 {
+		f = d.frames[len(d.frames)-1]
+	}
+	return f
 }
 
 // ending is what ended the wait for an answer.
@@ -50,40 +71,64 @@ func (c *consumer) begin(key msgKey, event bool) *delivery {
 }
 
 // assign chooses a connection for a message, leaving out those that were tried, and
-// gives its frame an id. If there is none, outcome tells why.
+// gives its frame an id. If there is none, outcome tells why. If the connection has
+// the message already and has not begun to write it, there is nothing to send.
 func (c *consumer) assign(
 	d *delivery, conv convKey, sub subscription, tried []*peer,
-) (p *peer, frame, outcome string) {
+) (f carrier, send bool, outcome string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.releaseLocked(d)
-	p = c.chooseLocked(conv, sub, append(slices.Clone(tried), d.avoid))
+	p := c.chooseLocked(conv, sub, append(slices.Clone(tried), d.avoid))
 	if p == nil { // better the same once more than nobody
 		p = c.chooseLocked(conv, sub, tried)
 	}
 	if p == nil {
-		return nil, "", c.whyLocked(tried)
+		return f, false, c.whyLocked(sub, tried)
 	}
+	p.probeLocked(time.Now(), probeAfter)
 	p.owed++
 	d.peer = p
-	frame = c.frameLocked("m")
-	c.frames[frame] = d
-	if d.frames = append(d.frames, frame); len(d.frames) > maxFrames {
-		delete(c.frames, d.frames[0])
+	if f = d.latestLocked(); f.peer == p && f.state() == wire.Queued {
+		return f, false, ""
+	}
+	f = carrier{c.frameLocked("m"), p}
+	c.frames[f.frame] = d
+	if d.frames = append(d.frames, f); len(d.frames) > maxFrames {
+		c.forgetLocked(d.frames[0])
 		d.frames = d.frames[1:]
 	}
-	return p, frame, ""
+	return f, true, ""
 }
 
-// whyLocked tells why no connection could be chosen: there is none, or what is
-// there has not subscribed.
-func (c *consumer) whyLocked(tried []*peer) string {
+// forgetLocked lets go of a frame whose answer does not count any more.
+func (c *consumer) forgetLocked(f carrier) {
+	delete(c.frames, f.frame)
+	f.over()
+}
+
+// whyLocked tells why no connection could be chosen: there is none that reads, or
+// what is there has not subscribed.
+func (c *consumer) whyLocked(sub subscription, tried []*peer) string {
+	unwanted := false
 	for _, p := range c.peers {
-		if !p.retiring && !slices.Contains(tried, p) {
-			return outcomeUnwanted
+		if p.retiring || slices.Contains(tried, p) {
+			continue
 		}
+		if p.subs[sub] {
+			return c.miss()
+		}
+		unwanted = true
 	}
-	c.missed = true
+	if unwanted {
+		return outcomeUnwanted
+	}
+	return c.miss()
+}
+
+// miss notes that somebody waits for a connection.
+func (c *consumer) miss() string {
+	c.missed.Store(true)
 	return outcomeAbsent
 }
 
@@ -91,9 +136,9 @@ func (c *consumer) whyLocked(tried []*peer) string {
 // nil if there is none.
 func (c *consumer) chooseLocked(conv convKey, sub subscription, but []*peer) *peer {
 	var best *peer
-	home := c.homes[conv]
+	now, home := time.Now(), c.homes[conv]
 	for _, p := range c.peers {
-		if p.retiring || !p.subs[sub] || slices.Contains(but, p) {
+		if p.retiring || !p.subs[sub] || slices.Contains(but, p) || p.stalledLocked(now) {
 			continue
 		}
 		if p == home {
@@ -148,8 +193,8 @@ func (c *consumer) finish(d *delivery) {
 
 func (c *consumer) closeLocked(d *delivery) {
 	c.releaseLocked(d)
-	for _, frame := range d.frames {
-		delete(c.frames, frame)
+	for _, f := range d.frames {
+		c.forgetLocked(f)
 	}
 	d.frames, d.waiting = nil, false
 	if c.open[d.key] == d {
@@ -202,7 +247,8 @@ func (c *consumer) answered(a answer) (stray string) {
 		}
 		return strayUnknown
 	}
-	latest := a.id == d.frames[len(d.frames)-1]
+	d.ackLocked(a.id)
+	latest := a.id == d.latestLocked().frame
 	outcome := judge(&a, d.event, latest)
 	// A bad answer says something about its own frame only.
 	if d.ended || !good(outcome) && !(latest && d.waiting) {
@@ -211,6 +257,15 @@ func (c *consumer) answered(a answer) (stray string) {
 	d.ended = true
 	d.told <- ending{outcome, a}
 	return ""
+}
+
+// ackLocked notes that a frame has been answered, well or not.
+func (d *delivery) ackLocked(frame string) {
+	for _, f := range d.frames {
+		if f.frame == frame {
+			f.over()
+		}
+	}
 }
 
 // judge reads what an answer means.

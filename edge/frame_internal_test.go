@@ -2,11 +2,13 @@ package edge
 
 import (
 	"encoding/json"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-io/penstock/internal/wire"
 	"github.com/penstock-io/penstock/message"
 )
 
@@ -98,19 +100,30 @@ func TestGuessersAreBounded(t *testing.T) {
 	require.NotEqual(t, guesser("192.0.2.1:5", "c"), guesser("192.0.2.2:5", "c"))
 }
 
+// unread is a connection that wants events, and whose other end is not read.
+func unread(c *consumer) *peer {
+	ours, _ := net.Pipe()
+	return &peer{
+		c: c, opened: time.Now(), sock: wire.NewSocket(ours, wire.Config{Server: true}),
+		subs: map[subscription]bool{{typeEvent, topicAll}: true},
+	}
+}
+
 func TestWhatIsRememberedOfAConsumerIsBounded(t *testing.T) {
 	s, err := New(Config{Outbox: noOutbox{}})
 	require.NoError(t, err)
 	c := newConsumer(s, Consumer{Name: "one", MaxConnections: 1})
-	p := &peer{subs: map[subscription]bool{{typeEvent, topicAll}: true}}
+	p := unread(c)
 	c.peers = []*peer{p}
 	for i := range int64(3 * maxHomes) {
 		key := msgKey{"bot", message.ID(milli(time.UnixMilli(i)))}
 		for range 2 {
 			d := c.begin(key, false)
-			_, frame, why := c.assign(d, convKey{"bot", message.ConversationID(milli(time.UnixMilli(i)))}, subscription{typeEvent, topicAll}, nil)
+			conv := convKey{"bot", message.ConversationID(milli(time.UnixMilli(i)))}
+			f, send, why := c.assign(d, conv, subscription{typeEvent, topicAll}, nil)
 			require.Empty(t, why)
-			require.NotEmpty(t, frame)
+			require.True(t, send)
+			require.NotEmpty(t, f.frame)
 			c.giveUp(d)
 		}
 	}

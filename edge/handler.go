@@ -109,25 +109,37 @@ func (h handler) push(
 	data := h.data(c, m)
 	var tried []*peer
 	for {
-		p, frame, outcome := c.assign(d, conv, sub, tried)
+		f, send, outcome := c.assign(d, conv, sub, tried)
 		if outcome != "" {
 			return ending{outcome: outcome}
 		}
-		b := pushFrame(m, sub, frame, p.id, data)
-		err := p.sock.Send(wire.LaneFor(len(b)), wire.Text, b)
+		if !send {
+			return h.await(ctx, d, f.peer)
+		}
+		err := h.send(f, pushFrame(m, sub, f.frame, f.peer.id, data))
 		switch {
 		case err == nil:
-			h.srv.count.pushes.Add(1)
-			return h.await(ctx, d, p)
+			return h.await(ctx, d, f.peer)
 		case errors.Is(err, wire.ErrTooLarge):
 			return ending{outcome: outcomeOversize}
-		case errors.Is(err, wire.ErrBudget):
-			return ending{outcome: outcomeAbsent} // until others have read what is theirs
+		case errors.Is(err, wire.ErrBudget): // until it has answered more
+			return ending{outcome: c.miss()}
 		case !errors.Is(err, wire.ErrClosed):
-			p.cut(closedSlow) // frames by the thousand wait: it does not read
+			f.peer.cut(closedSlow) // frames by the thousand wait: it does not read
 		}
-		tried = append(tried, p)
+		tried = append(tried, f.peer)
 	}
+}
+
+// send hands a frame to its connection, which keeps it until it is answered.
+func (h handler) send(f carrier, b []byte) error {
+	err := f.peer.sock.Try(wire.Frame{
+		Lane: wire.LaneFor(len(b)), Op: wire.Text, Payload: b, ID: f.frame,
+	})
+	if err == nil {
+		h.srv.count.pushes.Add(1)
+	}
+	return err
 }
 
 // data is the message's document with a reply address of ours.

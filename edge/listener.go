@@ -5,6 +5,11 @@ import (
 	"sync"
 )
 
+// sendBuffer bounds what the system keeps of what a connection has not read. By
+// itself it takes megabytes, and a peer that does not read is noticed when they are
+// full.
+const sendBuffer = 256 << 10
+
 // limitListener closes connections beyond a limit at once, so that half-made ones
 // cannot use up the files of the process.
 type limitListener struct {
@@ -25,6 +30,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.room <- struct{}{}:
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetWriteBuffer(sendBuffer) // a connection that has ended says so later
+			}
 			return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.room })}, nil
 		default:
 			_ = conn.Close() // there is nobody to tell

@@ -3,6 +3,7 @@ package edge
 import (
 	"errors"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type peer struct {
 	sock   *wire.Socket
 	subs   map[subscription]bool
 	agent  string
+	remote string
 	opened time.Time
 	gone   chan struct{} // closed when it has left its consumer
 
@@ -54,6 +56,8 @@ type peer struct {
 	noticed  time.Time // when it was asked to leave, zero if it was not
 	pinged   time.Time // the last time
 	pings    int       // that it has not answered
+	probed   int64     // when it was last asked whether it reads, since opened
+	noted    int64     // the probe of the last stall that was counted
 }
 
 func newPeer(tk *ticket, ws *websocket.Conn) *peer {
@@ -61,13 +65,13 @@ func newPeer(tk *ticket, ws *websocket.Conn) *peer {
 	now := time.Now()
 	p := &peer{
 		c: tk.consumer, id: newID(), ws: ws, subs: tk.subs, agent: tk.agent,
-		opened: now, pinged: now, gone: make(chan struct{}),
+		remote: ws.RemoteAddr().String(), opened: now, pinged: now, gone: make(chan struct{}),
 		strays:  rate.NewLimiter(straysPerSecond, straysAtOnce),
 		garbage: rate.NewLimiter(garbagePerSecond, garbageAtOnce),
 	}
 	p.sock = wire.NewSocket(ws.NetConn(), wire.Config{
 		WriteTimeout: s.cfg.WriteTimeout, Server: true, Peer: tk.consumer.bytes,
-		Frames: queueFrames, Bytes: queueBytes,
+		Frames: queueFrames, Bytes: queueBytes, Hooks: s.hooks,
 	})
 	ws.SetReadLimit(s.cfg.MaxFrame)
 	ws.SetPingHandler(func(data string) error {
@@ -89,7 +93,11 @@ func newPeer(tk *ticket, ws *websocket.Conn) *peer {
 	return p
 }
 
-func (p *peer) hear() { p.heard.Store(int64(time.Since(p.opened))) }
+// hear notes a sign of life. Messages that waited for one are told of it.
+func (p *peer) hear() {
+	p.heard.Store(int64(time.Since(p.opened)))
+	p.c.found()
+}
 
 // silence is how long nothing has been read.
 func (p *peer) silence(now time.Time) time.Duration {
@@ -103,6 +111,8 @@ func (p *peer) serve() {
 	why := p.read()
 	if cut := p.why.Load(); cut != nil {
 		why = *cut
+	} else if errors.Is(p.sock.Err(), os.ErrDeadlineExceeded) {
+		why = closedSlow // a write took too long
 	}
 	p.c.leave(p)
 	if code, ok := codes[why]; ok {

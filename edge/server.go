@@ -37,6 +37,8 @@ type Server struct {
 	log      *slog.Logger
 	count    *counts
 	budget   *wire.Budget
+	frames   wire.Meter
+	hooks    wire.Hooks // of frames
 	upgrader websocket.Upgrader
 	tickets  tickets
 	guesses  guesses
@@ -73,6 +75,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tickets.byID, s.tickets.given = map[string]*ticket{}, map[*consumer][]*ticket{}
 	s.guesses.by = newGuessers()
+	s.hooks = s.frames.Hooks()
 	for _, c := range cfg.Consumers {
 		s.consumers = append(s.consumers, newConsumer(s, c))
 	}
@@ -211,14 +214,14 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	public := "http://" + ln.Addr().String()
 	ln = limit(ln, s.cfg.MaxConnections+maxHandshakes+maxPosts)
 	if s.cfg.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.cfg.CertFile, s.cfg.KeyFile)
+		cert, err := loadCertificate(&s.cfg)
 		if err != nil {
 			_ = ln.Close()
-			return nil, fmt.Errorf("certificate: %w", err)
+			return nil, err
 		}
 		public = "https" + strings.TrimPrefix(public, "http")
 		ln = tls.NewListener(ln, &tls.Config{
-			Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"},
+			GetCertificate: cert.get, NextProtos: []string{"http/1.1"},
 			MinVersion: tls.VersionTLS12,
 		})
 	}

@@ -1,6 +1,9 @@
 package edge
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Stats are totals since the server was made, but for Connections. Every reason is
 // there from the start.
@@ -11,9 +14,38 @@ type Stats struct {
 	Dials       map[string]int64 // connections, by result
 	Closed      map[string]int64 // connections that ended, by reason
 	Pushes      int64            // frames that carried a message
+	Stalls      int64            // times that a connection was found not to read
 	Outcomes    map[string]int64 // pushes that ended, by what ended them
 	Strays      map[string]int64 // what consumers said and nobody waited for, by kind
 	Replies     map[string]int64 // replies that consumers posted, by result
+	Frames      FrameStats
+}
+
+// FrameStats tell of the frames of all kinds to all connections. Every lane and
+// every reason is there from the start.
+type FrameStats struct {
+	Sent, Bytes map[string]int64 // frames that were written and their bytes, by lane
+	Dropped     map[string]int64 // frames that were not, by reason
+	// Wait is the time of all written frames together from the call to the end of the
+	// write, Queued the part of it until the write began.
+	Wait, Queued time.Duration
+	Resent       int64
+	Evicted      int64 // frames that were too many, or too large, to keep until they are answered
+}
+
+func (s *Server) frameStats() FrameStats {
+	t := s.frames.Totals()
+	f := FrameStats{
+		Sent: map[string]int64{}, Bytes: map[string]int64{}, Dropped: map[string]int64{},
+		Wait: t.Wait, Queued: t.Queued, Resent: t.Resent, Evicted: t.Evicted,
+	}
+	for l, n := range t.Sent {
+		f.Sent[l.String()], f.Bytes[l.String()] = n, t.Bytes[l]
+	}
+	for r, n := range t.Dropped {
+		f.Dropped[string(r)] = n
+	}
+	return f
 }
 
 // Results, reasons and kinds.
@@ -77,7 +109,7 @@ func (t tally) snapshot() map[string]int64 {
 // counts is immutable but for the numbers in it.
 type counts struct {
 	opens, dials, closed, outcomes, strays, replies tally
-	pushes                                          atomic.Int64
+	pushes, stalls                                  atomic.Int64
 }
 
 func newCounts() *counts {
@@ -102,7 +134,8 @@ func (s *Server) Stats() Stats {
 		Opens:       s.count.opens.snapshot(), Dials: s.count.dials.snapshot(),
 		Closed: s.count.closed.snapshot(), Pushes: s.count.pushes.Load(),
 		Outcomes: s.count.outcomes.snapshot(), Strays: s.count.strays.snapshot(),
-		Replies: s.count.replies.snapshot(),
+		Replies: s.count.replies.snapshot(), Stalls: s.count.stalls.Load(),
+		Frames: s.frameStats(),
 	}
 	for _, c := range s.all() {
 		st.Connections[c.name] = c.connections()

@@ -8,31 +8,31 @@ import (
 )
 
 // tend looks after a consumer's connections: it pings them, ends those that are
-// silent, and asks those to leave that are not wanted any more.
+// silent or do not read, and asks those to leave that are not wanted any more.
 func (c *consumer) tend(now time.Time) {
 	cfg := &c.srv.cfg
-	var silent, over []*peer
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range c.peers {
+		if p.stalledLocked(now) {
+			c.noteStallLocked(p)
+		}
 		switch {
 		case p.silence(now) > 3*cfg.PingEvery+5*time.Second:
-			silent = append(silent, p)
+			p.cut(closedSilent)
+		case c.hopelessLocked(p, now):
+			p.cut(closedSlow)
 		case !p.noticed.IsZero():
 			if p.silence(now) > cfg.LeaveWithin && now.Sub(p.noticed) > cfg.LeaveWithin {
-				over = append(over, p)
+				p.cut(closedAsked)
 			}
 		case p.retiring && (p.owed == 0 || now.Sub(p.retired) > cfg.AckWithin):
 			c.noticeLocked(p, now)
 		case now.Sub(p.pinged) >= cfg.PingEvery:
 			c.pingLocked(p, now)
+		default:
+			p.probeLocked(now, watchAfter)
 		}
-	}
-	c.mu.Unlock()
-	for _, p := range silent {
-		p.cut(closedSilent)
-	}
-	for _, p := range over {
-		p.cut(closedAsked)
 	}
 }
 

@@ -27,6 +27,11 @@ import (
 // certificate makes one for 127.0.0.1 and gives its files and who trusts it.
 func certificate(t *testing.T) (cert, key string, trust *tls.Config) {
 	t.Helper()
+	return certificateIn(t, t.TempDir())
+}
+
+func certificateIn(t *testing.T, dir string) (cert, key string, trust *tls.Config) {
+	t.Helper()
 	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	tmpl := &x509.Certificate{
@@ -38,7 +43,6 @@ func certificate(t *testing.T) (cert, key string, trust *tls.Config) {
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(priv)
 	require.NoError(t, err)
-	dir := t.TempDir()
 	write := func(name, kind string, b []byte) string {
 		path := filepath.Join(dir, name)
 		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})
@@ -89,4 +93,27 @@ func TestACertificateThatIsNotThere(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ErrorContains(t, srv.Run(t.Context()), "certificate")
+}
+
+func TestANewCertificateNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, old := certificateIn(t, dir)
+	b := serve(t, edge.Config{CertFile: cert, KeyFile: key})
+	shake := func(trust *tls.Config) error {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(b.srv.URL(), "https://"), trust)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	require.NoError(t, shake(old))
+	require.NoError(t, os.WriteFile(key, []byte("half"), 0o600))
+	require.NoError(t, os.Chtimes(key, time.Time{}, time.Now().Add(time.Second)))
+	require.NoError(t, shake(old), "what cannot be used changes nothing")
+	require.Contains(t, b.log.String(), "the old one stays")
+	_, _, trust := certificateIn(t, dir)
+	require.NoError(t, os.Chtimes(key, time.Time{}, time.Now().Add(2*time.Second)))
+	require.NoError(t, shake(trust))
+	require.Error(t, shake(old))
 }

@@ -119,7 +119,7 @@ func (a *App) buildRelay() (err error) {
 		Handler: a.handler, Route: a.handler.route,
 		Store: a.store, Admin: a.admin,
 		Inbound: relay.Queue{
-			Workers: in.Workers, PerKey: in.PerConversation,
+			Workers: a.cfg.InboundWorkers(), PerKey: in.PerConversation,
 			Pending: in.Pending, Timeout: in.Timeout,
 		},
 		Outbound: relay.Queue{

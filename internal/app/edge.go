@@ -19,7 +19,8 @@ func (a *App) buildEdge() (err error) {
 	a.edge, err = edge.New(edge.Config{
 		Listen: c.Listen, PublicURL: c.PublicURL, CertFile: c.TLSCert, KeyFile: c.TLSKey,
 		MaxConnections: c.MaxConnections, MaxFrame: int64(c.MaxFrame),
-		AckWithin: c.AckWithin, PingEvery: c.PingEvery, PassWebhook: c.PassthroughWebhook,
+		AckWithin: c.AckWithin, PingEvery: c.PingEvery, WriteTimeout: c.WriteTimeout,
+		PassWebhook: c.PassthroughWebhook,
 		Consumers: consumers(c.Consumers), Outbox: outbox{a},
 		Connected: func() { a.relay.Nudge() }, // the relay is made after the edge
 		Logger:    a.log,

@@ -27,6 +27,16 @@ func (s *sampleList) edge(e edge.Stats) {
 		s.add("edge_connections", "Open connections of a consumer.", float64(n), "consumer", consumer)
 	}
 	s.add("edge_pushes_total", "Frames that carried a message to a consumer.", float64(e.Pushes))
+	s.add("edge_stalls_total", "Times that a consumer's connection was found not to read.",
+		float64(e.Stalls))
+	s.add("edge_frames_resent_total", "Frames that an operator had sent again.",
+		float64(e.Frames.Resent))
+	s.add("edge_frames_evicted_total", "Unanswered frames that were not kept, as there were too many.",
+		float64(e.Frames.Evicted))
+	s.add("edge_frame_seconds_total", "Time from a frame to the end of its write, all frames together.",
+		e.Frames.Wait.Seconds())
+	s.add("edge_frame_queued_seconds_total", "Time until a frame's write began, all frames together.",
+		e.Frames.Queued.Seconds())
 	for _, c := range []struct {
 		name, help, label string
 		counts            map[string]int64
@@ -37,6 +47,9 @@ func (s *sampleList) edge(e edge.Stats) {
 		{"edge_outcomes_total", "Messages given to consumers, by what came of it.", "outcome", e.Outcomes},
 		{"edge_strays_total", "What consumers said that nobody waited for, by kind.", "kind", e.Strays},
 		{"edge_replies_total", "Replies that consumers posted, by result.", "result", e.Replies},
+		{"edge_frames_total", "Frames that were written, by lane.", "lane", e.Frames.Sent},
+		{"edge_frame_bytes_total", "Bytes of frames that were written, by lane.", "lane", e.Frames.Bytes},
+		{"edge_frames_dropped_total", "Frames that were not written, by reason.", "reason", e.Frames.Dropped},
 	} {
 		for word, n := range c.counts {
 			s.add(c.name, c.help, float64(n), c.label, word)

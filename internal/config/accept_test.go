@@ -30,6 +30,21 @@ func TestAnEmptySectionLeavesItsDefaults(t *testing.T) {
 	require.Equal(t, config.Default().StopWithin, cfg.StopWithin)
 }
 
+func TestWorkersSuitTheRoutes(t *testing.T) {
+	const consumer = "edge: {consumers: [{name: a, client_id: a, client_secret: a}]}\n"
+	const toEdge, echo = "{handler: {edge: {consumer: a}}}", "{match: {prefix: a}, handler: {echo: }}"
+	for file, want := range map[string]int{
+		"":                         8,
+		"routes: [" + toEdge + "]": 256,
+		"routes: [" + echo + "]":   8,
+		"inbound: {workers: 3}":    3,
+		"inbound: {workers: 9}\nroutes: [" + toEdge + "]": 9,
+		"routes: [" + echo + ", " + toEdge + "]":          8,
+	} {
+		require.Equal(t, want, accepted(t, bot+consumer+file+"\n", nil).InboundWorkers(), file)
+	}
+}
+
 func TestHandlersAndTheirDefaults(t *testing.T) {
 	cfg := accepted(t, bot+`
 routes:

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Config is a whole configuration. The tags of its fields, and of those below, say
 // what a file may hold: yaml is the key, required demands a value, oneof lists the
@@ -59,7 +62,8 @@ type Store struct {
 
 // Inbound configures handling.
 type Inbound struct {
-	Workers         int           `yaml:"workers" min:"1"`
+	// Workers is 0 for a number that suits the routes: see [Config.InboundWorkers].
+	Workers         int           `yaml:"workers" min:"0"`
 	PerConversation int           `yaml:"per_conversation" min:"1"`
 	Pending         int           `yaml:"pending" min:"1"`
 	Timeout         time.Duration `yaml:"timeout" min:"1ms"`
@@ -110,6 +114,7 @@ type Edge struct {
 	MaxFrame       Size          `yaml:"max_frame" min:"4KiB" max:"64MiB"`
 	AckWithin      time.Duration `yaml:"ack_within" min:"1ms" max:"24h"`
 	PingEvery      time.Duration `yaml:"ping_every" min:"10ms" max:"1h"`
+	WriteTimeout   time.Duration `yaml:"write_timeout" min:"1ms" max:"1h"`
 	// PassthroughWebhook leaves the platform's reply address in messages.
 	PassthroughWebhook bool       `yaml:"passthrough_webhook"`
 	Consumers          []Consumer `yaml:"consumers"`
@@ -217,7 +222,7 @@ func Default() Config {
 			DedupWindow: 24 * time.Hour, DedupIDs: 200_000,
 		},
 		Inbound: Inbound{
-			Workers: 8, PerConversation: 256, Pending: 2048, Timeout: 120 * time.Second,
+			PerConversation: 256, Pending: 2048, Timeout: 120 * time.Second,
 			Attempts: 8, RetryBase: time.Second, RetryMax: 5 * time.Minute,
 			NoRoute: "done", SyncWorkers: 64, SyncWithin: 1800 * time.Millisecond,
 		},
@@ -233,7 +238,7 @@ func Default() Config {
 		},
 		Edge: Edge{
 			Listen: "127.0.0.1:8975", MaxConnections: 1024, MaxFrame: 1 << 20,
-			AckWithin: time.Minute, PingEvery: 25 * time.Second,
+			AckWithin: time.Minute, PingEvery: 25 * time.Second, WriteTimeout: 10 * time.Second,
 		},
 	}
 }
@@ -253,4 +258,23 @@ func defaultHTTP() HTTP { return HTTP{Timeout: 60 * time.Second, MaxResponse: 1 
 
 func defaultExec() Exec {
 	return Exec{Timeout: 60 * time.Second, MaxOutput: 1 << 20, Output: "auto"}
+}
+
+// Workers of a bot that has none configured. A message at the edge only waits for its
+// consumer; any other handler may be a process or a connection each.
+const (
+	workers     = 8
+	edgeWorkers = 256
+)
+
+// InboundWorkers is how many handlers run at once for each bot.
+func (c *Config) InboundWorkers() int {
+	if c.Inbound.Workers > 0 {
+		return c.Inbound.Workers
+	}
+	elsewhere := func(r Route) bool { return r.Handler.Edge == nil }
+	if len(c.Routes) == 0 || slices.ContainsFunc(c.Routes, elsewhere) {
+		return workers
+	}
+	return edgeWorkers
 }

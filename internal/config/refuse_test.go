@@ -62,7 +62,7 @@ var refusals = []struct {
 	{"negative duration", bot + "stop_within: -1s", `5: stop_within: "-1s" is below 100ms`},
 	{"duration in a list", bot + "outbound: {waits: [1s, -1s]}", `5: outbound.waits[1]: "-1s" is below 0s`},
 	{"no whole number", bot + "inbound: {workers: 1.5}", `5: inbound.workers: "1.5" is not a whole number`},
-	{"zero", bot + "inbound: {workers: 0}", `5: inbound.workers: "0" is below 1`},
+	{"zero", bot + "inbound: {pending: 0}", `5: inbound.pending: "0" is below 1`},
 	{"no number", bot + "outbound: {installation_rate: fast}", `5: outbound.installation_rate: "fast" is not a number`},
 	{"not a number", bot + "outbound: {installation_rate: nan}", `5: outbound.installation_rate: "nan" is below 0`},
 	{"infinite", bot + "outbound: {installation_rate: inf}", `5: outbound.installation_rate: "inf" is above 1000000`},

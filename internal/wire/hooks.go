@@ -21,12 +21,9 @@ const (
 	DropEncode   Reason = "encode"    // Frame.Append failed
 )
 
-// Reasons lists every reason, for counters that exist from the start.
-func Reasons() []Reason {
-	return []Reason{
-		DropFull, DropBudget, DropTooLarge, DropExpired,
-		DropCanceled, DropClosed, DropWrite, DropEncode,
-	}
+var allReasons = [...]Reason{
+	DropFull, DropBudget, DropTooLarge, DropExpired,
+	DropCanceled, DropClosed, DropWrite, DropEncode,
 }
 
 // Sent describes a frame that was handed to the connection.

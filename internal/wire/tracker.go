@@ -221,15 +221,18 @@ func (t *Tracker) dropLocked(e *entry) int {
 	return freed
 }
 
+// maxGraves bounds the ids that are remembered after their frames are over.
+const maxGraves = 1024
+
 // buryLocked remembers an id that is over, in place of the oldest such.
 func (t *Tracker) buryLocked(id string) {
-	if len(t.graves) < t.maxFrames {
+	if len(t.graves) < min(t.maxFrames, maxGraves) {
 		t.graves = append(t.graves, id)
 		return
 	}
 	delete(t.entries, t.graves[t.grave])
 	t.graves[t.grave] = id
-	t.grave = (t.grave + 1) % t.maxFrames
+	t.grave = (t.grave + 1) % len(t.graves)
 }
 
 // close gives every byte back. The states stay.
