@@ -21,7 +21,7 @@ func (a *App) buildEdge() (err error) {
 		MaxConnections: c.MaxConnections, MaxFrame: int64(c.MaxFrame),
 		AckWithin: c.AckWithin, PingEvery: c.PingEvery, WriteTimeout: c.WriteTimeout,
 		PassWebhook: c.PassthroughWebhook,
-		Consumers: consumers(c.Consumers), Outbox: outbox{a},
+		Consumers:   consumers(c.Consumers), Outbox: outbox{a},
 		Connected: func() { a.relay.Nudge() }, // the relay is made after the edge
 		Logger:    a.log,
 	})
