@@ -17,6 +17,7 @@ func TestFramesAreKeptUntilTheyAreAnswered(t *testing.T) {
 	f := c.read()
 	id := f.Headers["messageId"]
 
+	b.eventually(func() bool { return b.srv.Frames()[0].State == "written" })
 	conns := b.srv.Connections()
 	require.Len(t, conns, 1)
 	require.Equal(t, f.Headers["connectionId"], conns[0].ID)
@@ -25,7 +26,6 @@ func TestFramesAreKeptUntilTheyAreAnswered(t *testing.T) {
 	require.Equal(t, 1, conns[0].Owed)
 	require.Equal(t, 1, conns[0].Kept)
 	require.Greater(t, conns[0].Bytes, len(f.Data))
-	b.eventually(func() bool { return b.srv.Frames()[0].State == "written" })
 	require.Equal(t, []edge.Frame{{
 		ID: id, Consumer: "one", Connection: conns[0].ID,
 		Installation: "bot", Message: "m", State: "written", Waiting: true,

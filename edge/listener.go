@@ -3,6 +3,8 @@ package edge
 import (
 	"net"
 	"sync"
+
+	"github.com/penstock-io/penstock/internal/wire"
 )
 
 // sendBuffer bounds what the system keeps of what a connection has not read. By
@@ -33,7 +35,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				_ = tcp.SetWriteBuffer(sendBuffer) // a connection that has ended says so later
 			}
-			return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.room })}, nil
+			return &limitedConn{Conn: wire.Burst(conn), free: sync.OnceFunc(func() { <-l.room })}, nil
 		default:
 			_ = conn.Close() // there is nobody to tell
 		}

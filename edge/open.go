@@ -10,6 +10,18 @@ import (
 	"github.com/gorilla/websocket"
 )
 
+// readBuffer is the WebSocket's, for headers and small frames: every idle connection
+// holds one. The rest of a large frame goes past it, and a burst is read in larger
+// pieces by the connection beneath.
+const readBuffer = 512
+
+// noBuffers keeps a connection from having a write buffer: frames are written by
+// package wire.
+type noBuffers struct{}
+
+func (noBuffers) Get() any { return nil }
+func (noBuffers) Put(any)  {}
+
 // Bounds of a request for a ticket.
 const (
 	maxOpen          = 64 << 10
@@ -110,9 +122,14 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
-	defer s.sockets.Add(-1)
-	free()
-	p.serve()
+	// A goroutine of its own, since that of the request holds the buffers of a web
+	// server's connection. Run waits for it as for the request, which is not over yet.
+	s.requests.Add(1)
+	go func() {
+		defer s.requests.Done()
+		defer s.sockets.Add(-1)
+		p.serve()
+	}()
 }
 
 // shake makes the connection. If p is nil the request has been answered.

@@ -3,7 +3,9 @@ package edge
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -108,7 +110,7 @@ func (p *peer) silence(now time.Time) time.Duration {
 func (p *peer) serve() {
 	log := p.c.srv.log.With("consumer", p.c.name, "connection", p.id)
 	log.Info("consumer connected", "agent", p.agent)
-	why := p.read()
+	why := p.readSafely(log)
 	if cut := p.why.Load(); cut != nil {
 		why = *cut
 	} else if errors.Is(p.sock.Err(), os.ErrDeadlineExceeded) {
@@ -122,6 +124,17 @@ func (p *peer) serve() {
 	p.c.srv.count.closed.add(why)
 	log.Info("consumer's connection ended", "why", why,
 		"after", time.Since(p.opened).Round(time.Millisecond))
+}
+
+// readSafely keeps what a connection does to us from everybody else.
+func (p *peer) readSafely(log *slog.Logger) (why string) {
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error("panic in a consumer's connection", "panic", v, "stack", string(debug.Stack()))
+			why = closedLost
+		}
+	}()
+	return p.read()
 }
 
 // codes are what a connection is told that we close.

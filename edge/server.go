@@ -46,7 +46,9 @@ type Server struct {
 	handshakes, posts chan struct{}
 	sockets           atomic.Int64 // connections that are open
 	public            atomic.Pointer[string]
-	requests          sync.WaitGroup // grows only under mu, while not stopping
+	// requests and connections; grows under mu while not stopping, and while one of
+	// them is counted.
+	requests sync.WaitGroup
 
 	mu sync.Mutex // guards the following fields
 	// consumers are all that there have been, in the order they came.
@@ -76,6 +78,7 @@ func New(cfg Config) (*Server, error) {
 	s.tickets.byID, s.tickets.given = map[string]*ticket{}, map[*consumer][]*ticket{}
 	s.guesses.by = newGuessers()
 	s.hooks = s.frames.Hooks()
+	s.upgrader = websocket.Upgrader{ReadBufferSize: readBuffer, WriteBufferPool: noBuffers{}}
 	for _, c := range cfg.Consumers {
 		s.consumers = append(s.consumers, newConsumer(s, c))
 	}
