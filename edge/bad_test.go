@@ -142,12 +142,17 @@ func TestConnectionsHaveALimit(t *testing.T) {
 	list := consumers()
 	list[0].MaxConnections = 2
 	b := serve(t, edge.Config{Consumers: list, MaxConnections: 3})
+	_, early := b.ticket("client-one", secretOfOne)
 	b.dial()
 	b.dial()
-	_, ticket := b.ticket("client-one", secretOfOne)
-	require.Equal(t, 403, b.dialWith(ticket), "its own limit")
+	status, m := b.post(b.openURL(), credentials("client-one", secretOfOne))
+	require.Equal(t, 403, status, "its own limit, where clients read why")
+	require.Contains(t, m["message"], "all the connections")
+	require.Equal(t, 403, b.dialWith(early))
+	require.EqualValues(t, 1, b.srv.Stats().Opens["limit"])
+	require.Equal(t, 1, strings.Count(b.log.String(), "max_connections=2"), "logged now and then")
 	other := b.dialAs("client-two", secretOfTwo)
-	_, ticket = b.ticket("client-two", secretOfTwo)
+	_, ticket := b.ticket("client-two", secretOfTwo)
 	require.Equal(t, 503, b.dialWith(ticket), "that of all")
 	_ = other.ws.Close()
 	b.counts(1, func(s edge.Stats) int64 { return s.Closed["lost"] })
@@ -162,8 +167,8 @@ func TestADeadConnectionGivesWayToANewOne(t *testing.T) {
 	b := serve(t, edge.Config{Consumers: list, PingEvery: 50 * time.Millisecond})
 	b.dial() // reads nothing, so it answers no ping
 	b.eventually(func() bool {
-		_, ticket := b.ticket("client-one", secretOfOne)
-		return b.dialWith(ticket) == 101
+		status, m := b.post(b.openURL(), credentials("client-one", secretOfOne))
+		return status == 200 && b.dialWith(m["ticket"].(string)) == 101
 	})
 	b.counts(1, func(s edge.Stats) int64 { return s.Closed["replaced"] })
 }

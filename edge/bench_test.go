@@ -61,7 +61,7 @@ func BenchmarkAnswer(b *testing.B) {
 	for b.Loop() {
 		n++
 		d := c.begin(msgKey{"bot", "m"}, false)
-		f, _, _ := c.assign(d, convKey{"bot", "c"}, sub, nil)
+		f := c.assign(d, want{convKey{"bot", "c"}, sub}, nil)
 		a, ok := readAnswer(fmt.Appendf(nil, `{"code":200,"headers":{"messageId":%q},"data":""}`, f.frame))
 		if !ok || c.answered(a) != "" {
 			b.Fatal("not taken")

@@ -34,6 +34,9 @@ type Consumer struct {
 	ClientID, ClientSecret string
 	// MaxConnections bounds its connections. Default 16.
 	MaxConnections int
+	// MaxInFlight bounds the messages that a connection is given and has not answered.
+	// Default 0: only the callers of Handle do.
+	MaxInFlight int
 }
 
 // Config configures a [Server]. The zero value of every field but Outbox works; a
@@ -79,6 +82,9 @@ type Config struct {
 	Consumers []Consumer
 	// Outbox takes the replies. Required.
 	Outbox Outbox
+	// Asked, if set, tells whether any bot asks the platform for a callback topic. A
+	// consumer that subscribes to others is logged.
+	Asked func(topic string) bool
 	// Connected, if set, is called when a consumer that was missed has a connection
 	// again that takes messages. It must not block.
 	Connected func()
@@ -99,6 +105,9 @@ func (c Config) withDefaults() Config {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	c.Consumers = withDefaults(c.Consumers)
+	if c.Asked == nil {
+		c.Asked = func(string) bool { return true }
+	}
 	if c.Connected == nil {
 		c.Connected = func() {}
 	}
@@ -176,6 +185,8 @@ func validateConsumers(all []Consumer) error {
 			return wrong(at+"ClientSecret", "not set")
 		case c.MaxConnections < 0:
 			return wrong(at+"MaxConnections", "%d is negative", c.MaxConnections)
+		case c.MaxInFlight < 0:
+			return wrong(at+"MaxInFlight", "%d is negative", c.MaxInFlight)
 		}
 		names[c.Name], ids[c.ClientID] = true, true
 	}

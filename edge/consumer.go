@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/penstock-io/penstock/internal/wire"
 	"github.com/penstock-io/penstock/message"
 )
@@ -23,6 +25,9 @@ type msgKey struct {
 	installation message.InstallationID
 	id           message.ID
 }
+
+// complainEvery is how often a complaint of one kind is logged.
+const complainEvery = time.Minute
 
 // Bounds of what is remembered of one consumer.
 const (
@@ -40,6 +45,8 @@ type consumer struct {
 	tag  string // begins the ids of all its frames
 	// bytes pays for what waits to be written to its connections.
 	bytes *wire.Peer
+	// full and extra keep complaints of one kind apart; safe by themselves.
+	full, extra rate.Sometimes
 
 	mu sync.Mutex // guards the following fields
 	// cfg is what the bot presents; gone is set when it may not connect any more.
@@ -56,6 +63,11 @@ type consumer struct {
 	// givenUp has the latter, oldest first; some have been taken up again since.
 	givenUp []givenUp
 	serial  uint64
+	// topics has what its connections want, or somebody wanted them to.
+	topics map[subscription]*topic
+	// line has those who wait for a connection with room, each channel closed when its
+	// turn comes.
+	line []chan struct{}
 
 	// missed is set when somebody found no connection that takes messages.
 	missed atomic.Bool
@@ -68,6 +80,9 @@ func newConsumer(s *Server, cfg Consumer) *consumer {
 		homes:  map[convKey]*peer{},
 		frames: map[string]*delivery{},
 		open:   map[msgKey]*delivery{},
+		topics: map[subscription]*topic{},
+		full:   rate.Sometimes{Interval: complainEvery},
+		extra:  rate.Sometimes{Interval: complainEvery},
 	}
 }
 
@@ -98,6 +113,20 @@ func (c *consumer) hasRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.peers) < c.cfg.MaxConnections || c.quietestLocked() != nil
+}
+
+// complainFull logs, now and then, that a connection is refused.
+func (c *consumer) complainFull(remote string) {
+	c.full.Do(func() {
+		c.srv.log.Warn("a consumer has all the connections it may have; another one is refused",
+			"consumer", c.name, "remote", remote, "max_connections", c.limit())
+	})
+}
+
+func (c *consumer) limit() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg.MaxConnections
 }
 
 func (c *consumer) isGone() bool {
@@ -137,6 +166,7 @@ func (c *consumer) retireLocked() {
 			p.retiring, p.retired = true, time.Now()
 		}
 	}
+	c.nextLocked(len(c.line))
 }
 
 // admit takes a new connection in. It fails with resultLimit or resultRefused; a
@@ -156,12 +186,33 @@ func (c *consumer) admit(p *peer, secret string) (result string) {
 		c.dropLocked(replaced)
 	}
 	c.peers = append(c.peers, p)
+	c.subscribeLocked(p)
+	c.nextLocked(len(c.line))
 	c.mu.Unlock()
 	if replaced != nil {
 		replaced.cut(closedReplaced)
 	}
+	c.complainExtra(p)
 	c.found()
 	return resultOK
+}
+
+// complainExtra logs, now and then, what a connection wants in vain.
+func (c *consumer) complainExtra(p *peer) {
+	var extra []string
+	for sub := range p.subs {
+		if sub.Type == typeCallback && !c.srv.cfg.Asked(sub.Topic) {
+			extra = append(extra, sub.Topic)
+		}
+	}
+	if len(extra) == 0 {
+		return
+	}
+	slices.Sort(extra)
+	c.extra.Do(func() {
+		c.srv.log.Warn("a consumer subscribes to topics that no installation asks the platform for",
+			"consumer", c.name, "topics", extra)
+	})
 }
 
 // found tells those that wait for a connection that there is one, once.
@@ -195,6 +246,8 @@ func (c *consumer) leave(p *peer) {
 func (c *consumer) dropLocked(p *peer) {
 	c.peers = slices.DeleteFunc(c.peers, func(o *peer) bool { return o == p })
 	p.retiring = true
+	c.unsubscribeLocked(p, time.Now())
+	c.nextLocked(len(c.line))
 	for key, home := range c.homes {
 		if home == p {
 			delete(c.homes, key)

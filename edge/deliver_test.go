@@ -3,6 +3,7 @@ package edge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,6 +121,29 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+func TestTheBotsWordsAreQuotedWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{})
+	c := b.dial()
+	for _, said := range []struct{ text, quoted string }{
+		{"out of \x1b[31m tea\nand coffee", "answered 500: out of ?[31m tea and coffee"},
+		{
+			`Post "https://x/robot/sendBySession?session=SENTINEL": refused`,
+			`answered 500: Post "https://x/robot/sendBySession?…": refused`,
+		},
+		{strings.Repeat("é", 300), strings.Repeat("é", 100) + "…"},
+		{"", "answered 500"},
+	} {
+		r := b.give(robot("m", "c"))
+		id := c.read().Headers["messageId"]
+		text, _ := json.Marshal(said.text) //nolint:errchkjson // a string
+		c.write(`{"code":500,"headers":{"messageId":"` + id + `"},"message":` + string(text) + `,"data":""}`)
+		_, err := r.wait()
+		require.ErrorContains(t, err, said.quoted)
+		require.NotContains(t, err.Error(), "SENTINEL")
+	}
+}
+
 func TestWithoutAnAnswerItComesAgainElsewhere(t *testing.T) {
 	t.Parallel()
 	b := serve(t, edge.Config{AckWithin: 100 * time.Millisecond})
@@ -205,10 +229,15 @@ func TestWithoutAConsumerNobodyIsReached(t *testing.T) {
 
 func TestWhatIsNotSubscribedIsNotPushed(t *testing.T) {
 	t.Parallel()
-	b := serve(t, edge.Config{})
+	b := serve(t, edge.Config{AckWithin: 100 * time.Millisecond})
 	b.dial("/v1.0/card/instances/callback")
 	_, err := b.give(robot("m", "c")).wait()
-	require.ErrorIs(t, err, router.ErrNoRoute)
+	require.True(t, router.IsUnreached(err), "another program of the bot may be on its way")
+	b.eventually(func() bool {
+		_, err := b.give(robot("m", "c")).wait()
+		return errors.Is(err, router.ErrNoRoute)
+	})
+	require.Equal(t, 1, strings.Count(b.log.String(), "none of its connections has subscribed"))
 	c := b.dial(topicRobot)
 	for i := range 5 {
 		r := b.give(robot(fmt.Sprint(i), fmt.Sprint(i)))
@@ -216,6 +245,35 @@ func TestWhatIsNotSubscribedIsNotPushed(t *testing.T) {
 		_, err = r.wait()
 		require.NoError(t, err)
 	}
+}
+
+func TestTopicsThatNobodyAsksForAreLogged(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{Asked: func(topic string) bool { return topic == topicRobot }})
+	b.dial(topicRobot)
+	require.NotContains(t, b.log.String(), "no installation asks")
+	b.dial(topicRobot, "/v1.0/card/instances/callback")
+	require.Contains(t, b.log.String(), "topics=[/v1.0/card/instances/callback]")
+}
+
+// A bot may be two programs. What the one that is away takes is not lost because the
+// other one is there.
+func TestWhatAProgramTakesThatIsAwayWaits(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{AckWithin: time.Millisecond})
+	b.dial("/v1.0/card/instances/callback")
+	chat := b.dial(topicRobot)
+	_ = chat.ws.Close()
+	b.counts(1, func(s edge.Stats) int64 { return int64(s.Connections["one"]) })
+	for range 3 {
+		_, err := b.give(robot("m", "c")).wait()
+		require.True(t, router.IsUnreached(err))
+	}
+	chat = b.dial(topicRobot)
+	<-b.connected
+	chat.obey()
+	_, err := b.give(robot("m", "c")).wait()
+	require.NoError(t, err)
 }
 
 func TestTheAnswerMayComeOnTheNextConnection(t *testing.T) {

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -70,35 +71,73 @@ func (c *consumer) begin(key msgKey, event bool) *delivery {
 	return d
 }
 
-// assign chooses a connection for a message, leaving out those that were tried, and
-// gives its frame an id. If there is none, outcome tells why. If the connection has
-// the message already and has not begun to write it, there is nothing to send.
-func (c *consumer) assign(
-	d *delivery, conv convKey, sub subscription, tried []*peer,
-) (f carrier, send bool, outcome string) {
+// want is what a connection has to have for a message.
+type want struct {
+	conv convKey
+	sub  subscription
+}
+
+// place is where a message goes.
+type place struct {
+	carrier
+	// send is false if the connection has this frame and has not written it yet.
+	send bool
+	// turn, without a connection, is closed when there may be room.
+	turn chan struct{}
+	// outcome, without either, is why there is none.
+	outcome string
+}
+
+// place finds a connection for a message, leaving out those that were tried. It waits
+// while they may be given no more.
+func (c *consumer) place(ctx context.Context, d *delivery, w want, tried []*peer) place {
+	for {
+		f := c.assign(d, w, tried)
+		if f.turn == nil {
+			return f
+		}
+		if outcome := c.waitTurn(ctx, f.turn); outcome != "" {
+			return place{outcome: outcome}
+		}
+	}
+}
+
+// assign chooses a connection, if there is one, and gives the message's frame an id.
+func (c *consumer) assign(d *delivery, w want, tried []*peer) place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.releaseLocked(d)
-	p := c.chooseLocked(conv, sub, append(slices.Clone(tried), d.avoid))
-	if p == nil { // better the same once more than nobody
-		p = c.chooseLocked(conv, sub, tried)
+	p, full := c.chooseLocked(w, append(slices.Clone(tried), d.avoid))
+	if p == nil && !full { // better the same once more than nobody
+		p, full = c.chooseLocked(w, tried)
 	}
-	if p == nil {
-		return f, false, c.whyLocked(sub, tried)
+	switch {
+	case p == nil && full:
+		if turn := c.queueLocked(); turn != nil {
+			return place{turn: turn}
+		}
+		return place{outcome: c.miss()}
+	case p == nil:
+		return place{outcome: c.whyLocked(w.sub, tried)}
 	}
 	p.probeLocked(time.Now(), probeAfter)
 	p.owed++
 	d.peer = p
-	if f = d.latestLocked(); f.peer == p && f.state() == wire.Queued {
-		return f, false, ""
+	if f := d.latestLocked(); f.peer == p && f.state() == wire.Queued {
+		return place{carrier: f}
 	}
-	f = carrier{c.frameLocked("m"), p}
+	return place{carrier: c.carryLocked(d, p), send: true}
+}
+
+// carryLocked makes a frame for a message.
+func (c *consumer) carryLocked(d *delivery, p *peer) carrier {
+	f := carrier{c.frameLocked("m"), p}
 	c.frames[f.frame] = d
 	if d.frames = append(d.frames, f); len(d.frames) > maxFrames {
 		c.forgetLocked(d.frames[0])
 		d.frames = d.frames[1:]
 	}
-	return f, true, ""
+	return f
 }
 
 // forgetLocked lets go of a frame whose answer does not count any more.
@@ -110,7 +149,7 @@ func (c *consumer) forgetLocked(f carrier) {
 // whyLocked tells why no connection could be chosen: there is none that reads, or
 // what is there has not subscribed.
 func (c *consumer) whyLocked(sub subscription, tried []*peer) string {
-	unwanted := false
+	connected := false
 	for _, p := range c.peers {
 		if p.retiring || slices.Contains(tried, p) {
 			continue
@@ -118,10 +157,10 @@ func (c *consumer) whyLocked(sub subscription, tried []*peer) string {
 		if p.subs[sub] {
 			return c.miss()
 		}
-		unwanted = true
+		connected = true
 	}
-	if unwanted {
-		return outcomeUnwanted
+	if connected {
+		return c.unwantedLocked(sub, time.Now())
 	}
 	return c.miss()
 }
@@ -133,25 +172,28 @@ func (c *consumer) miss() string {
 }
 
 // chooseLocked gives the conversation's connection, else the one that owes least,
-// nil if there is none.
-func (c *consumer) chooseLocked(conv convKey, sub subscription, but []*peer) *peer {
-	var best *peer
-	now, home := time.Now(), c.homes[conv]
+// nil if there is none; full if there is one that may be given no more now.
+func (c *consumer) chooseLocked(w want, but []*peer) (best *peer, full bool) {
+	now, home := time.Now(), c.homes[w.conv]
 	for _, p := range c.peers {
-		if p.retiring || !p.subs[sub] || slices.Contains(but, p) || p.stalledLocked(now) {
+		if p.retiring || !p.subs[w.sub] || slices.Contains(but, p) || p.stalledLocked(now) {
+			continue
+		}
+		if c.cfg.MaxInFlight > 0 && p.owed >= c.cfg.MaxInFlight {
+			full = true
 			continue
 		}
 		if p == home {
-			return p
+			return p, false
 		}
 		if best == nil || p.owed < best.owed || p.owed == best.owed && p.homes < best.homes {
 			best = p
 		}
 	}
 	if best != nil {
-		c.settleLocked(conv, best)
+		c.settleLocked(w.conv, best)
 	}
-	return best
+	return best, full
 }
 
 // settleLocked makes p the conversation's connection.
@@ -181,6 +223,7 @@ func (c *consumer) releaseLocked(d *delivery) {
 	if d.peer != nil {
 		d.peer.owed--
 		d.peer = nil
+		c.nextLocked(1)
 	}
 }
 

@@ -3,9 +3,12 @@ package edge
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/penstock-io/penstock/internal/jsonscan"
 	"github.com/penstock-io/penstock/message"
@@ -132,6 +135,8 @@ type answer struct {
 	code int
 	// data is the inner document: unescaped if it came as a string, else as it is.
 	data string
+	// text is what a bad answer says of itself.
+	text string
 }
 
 // readAnswer reads an answer leniently: numbers may be strings, and data an object.
@@ -148,9 +153,40 @@ func readAnswer(b []byte) (a answer, ok bool) {
 			a.id = strings.Clone(messageID(v))
 		case "data":
 			a.data = strings.Clone(document(v))
+		case "message":
+			a.text = v.Text()
 		}
 	}
+	if a.code == http.StatusOK {
+		a.text = ""
+	}
+	a.text = excerpt(a.text)
 	return a, code && m.Err() == nil
+}
+
+// maxExcerpt is how much of a bot's own words is quoted, in bytes.
+const maxExcerpt = 200
+
+// query is what follows a URL's question mark: reply addresses and tickets have their
+// secrets there, and errors of web clients quote them.
+var query = regexp.MustCompile(`\?[^\s"'<>]*`)
+
+// excerpt makes a bot's words fit to be logged: one line, without secrets, short.
+func excerpt(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = query.ReplaceAllString(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "), "?…")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+	if len(text) > maxExcerpt {
+		text = strings.ToValidUTF8(text[:maxExcerpt], "") + "…"
+	}
+	return text
 }
 
 func messageID(headers jsonscan.Value) (id string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-io/penstock/internal/wire"
 	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/router"
 )
 
 func TestRewriteLeavesEveryOtherByte(t *testing.T) {
@@ -100,6 +101,27 @@ func TestGuessersAreBounded(t *testing.T) {
 	require.NotEqual(t, guesser("192.0.2.1:5", "c"), guesser("192.0.2.2:5", "c"))
 }
 
+func TestATopicThatIsGoneForLongIsDeserted(t *testing.T) {
+	s, err := New(Config{Outbox: noOutbox{}})
+	require.NoError(t, err)
+	c := newConsumer(s, Consumer{Name: "one", MaxConnections: 1})
+	p := unread(c)
+	events, now := subscription{typeEvent, topicAll}, time.Now()
+	c.subscribeLocked(p)
+	c.unsubscribeLocked(p, now)
+	require.Equal(t, outcomeAbsent, c.unwantedLocked(events, now.Add(desertedIn-1)))
+	require.Equal(t, outcomeDeserted, c.unwantedLocked(events, now.Add(desertedIn)))
+	fail := handler{s, "one"}.fail(&ending{outcome: outcomeDeserted})
+	require.True(t, router.IsPermanent(fail), "a dead letter, which can be put back")
+	require.False(t, router.IsUnreached(fail))
+
+	for i := range 2 * maxTopics {
+		p.subs = map[subscription]bool{{typeCallback, milli(now.Add(time.Duration(i) * time.Second))}: true}
+		c.subscribeLocked(p)
+	}
+	require.Len(t, c.topics, maxTopics)
+}
+
 // unread is a connection that wants events, and whose other end is not read.
 func unread(c *consumer) *peer {
 	ours, _ := net.Pipe()
@@ -120,9 +142,9 @@ func TestWhatIsRememberedOfAConsumerIsBounded(t *testing.T) {
 		for range 2 {
 			d := c.begin(key, false)
 			conv := convKey{"bot", message.ConversationID(milli(time.UnixMilli(i)))}
-			f, send, why := c.assign(d, conv, subscription{typeEvent, topicAll}, nil)
-			require.Empty(t, why)
-			require.True(t, send)
+			f := c.assign(d, want{conv, subscription{typeEvent, topicAll}}, nil)
+			require.Empty(t, f.outcome)
+			require.True(t, f.send)
 			require.NotEmpty(t, f.frame)
 			c.giveUp(d)
 		}

@@ -17,10 +17,11 @@ var (
 	errAbsent    = errors.New("the consumer has no connection")
 	errNoAnswer  = errors.New("the consumer did not answer in time")
 	errLost      = errors.New("the consumer's connection ended before it answered")
-	errFailed    = errors.New("the consumer answered with an error")
+	errFailed    = errors.New("the consumer answered")
 	errLater     = errors.New("the consumer asked to be told later")
 	errUnhandled = errors.New("the consumer has no handler for this")
 	errTooLarge  = errors.New("the message is too large for a frame")
+	errDeserted  = errors.New("no connection subscribes to this any more")
 )
 
 // handler gives messages to one consumer.
@@ -40,7 +41,7 @@ func (h handler) Handle(ctx context.Context, m *message.Inbound) (router.Result,
 	c := h.srv.consumer(h.name)
 	if c == nil {
 		h.srv.count.outcomes.add(outcomeAbsent)
-		return router.Result{}, h.fail(outcomeAbsent)
+		return router.Result{}, h.fail(&ending{outcome: outcomeAbsent})
 	}
 	d := c.begin(msgKey{m.Installation, m.ID}, m.Kind == message.KindEvent)
 	e := h.push(ctx, c, d, m)
@@ -53,7 +54,7 @@ func (h handler) Handle(ctx context.Context, m *message.Inbound) (router.Result,
 	if e.outcome == outcomeCanceled {
 		return router.Result{}, fmt.Errorf("consumer %q: %w", h.name, context.Cause(ctx))
 	}
-	return router.Result{}, h.fail(e.outcome)
+	return router.Result{}, h.fail(&e)
 }
 
 // result takes the answer over if the platform waits for it.
@@ -68,11 +69,11 @@ func (h handler) result(m *message.Inbound, a *answer) (res router.Result) {
 	return res
 }
 
-// fail makes the error of an outcome.
-func (h handler) fail(outcome string) error {
+// fail makes the error of an ending.
+func (h handler) fail(end *ending) error {
 	e := &router.Error{}
-	cause := errFailed
-	switch outcome {
+	var cause error
+	switch end.outcome {
 	case outcomeUnwanted:
 		return fmt.Errorf("consumer %q has not subscribed: %w", h.name, router.ErrNoRoute)
 	case outcomeAbsent:
@@ -83,12 +84,17 @@ func (h handler) fail(outcome string) error {
 		e.Reason, cause = router.ReasonNetwork, errLost
 	case outcomeUnhandled:
 		e.Permanent, e.Reason, cause = true, router.ReasonStatus, errUnhandled
+	case outcomeDeserted:
+		e.Permanent, e.Reason, cause = true, router.ReasonUnreached, errDeserted
 	case outcomeOversize:
 		e.Permanent, e.Reason, cause = true, router.ReasonStatus, errTooLarge
 	case outcomeLater:
 		e.Reason, cause = router.ReasonStatus, errLater
 	default:
-		e.Reason = router.ReasonStatus
+		e.Reason, cause = router.ReasonStatus, fmt.Errorf("%w %d", errFailed, end.answer.code)
+		if end.answer.text != "" {
+			cause = fmt.Errorf("%w: %s", cause, end.answer.text)
+		}
 	}
 	e.Err = fmt.Errorf("consumer %q: %w", h.name, cause)
 	return e
@@ -104,19 +110,18 @@ func (h handler) push(
 		return e
 	default:
 	}
-	sub := subscriptionOf(m)
-	conv := convKey{m.Installation, m.Conversation.ID}
+	want := want{convKey{m.Installation, m.Conversation.ID}, subscriptionOf(m)}
 	data := h.data(c, m)
 	var tried []*peer
 	for {
-		f, send, outcome := c.assign(d, conv, sub, tried)
-		if outcome != "" {
-			return ending{outcome: outcome}
-		}
-		if !send {
+		f := c.place(ctx, d, want, tried)
+		switch {
+		case f.outcome != "":
+			return ending{outcome: f.outcome}
+		case !f.send:
 			return h.await(ctx, d, f.peer)
 		}
-		err := h.send(f, pushFrame(m, sub, f.frame, f.peer.id, data))
+		err := h.send(f.carrier, pushFrame(m, want.sub, f.frame, f.peer.id, data))
 		switch {
 		case err == nil:
 			return h.await(ctx, d, f.peer)

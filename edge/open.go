@@ -2,6 +2,7 @@ package edge
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -56,6 +57,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	c, result := s.authorise(r, &req)
 	s.count.opens.add(result)
 	switch result {
+	case resultLimit:
+		refuse(w, http.StatusForbidden, codeQPS, errConnections.Error())
 	case resultSlowed:
 		refuse(w, http.StatusForbidden, codeQPS, "too many wrong credentials, try again later")
 	case resultRefused:
@@ -73,21 +76,31 @@ func (s *Server) authorise(r *http.Request, req *openRequest) (*consumer, string
 			found = c
 		}
 	}
-	name := ""
+	name, what := "", "client_id"
 	if found != nil {
-		name = found.name
+		name, what = found.name, "client_secret"
 	}
 	who := guesser(r.RemoteAddr, name)
 	switch {
 	case s.guesses.blocked(who):
+		s.slowed.Do(func() {
+			s.log.Warn("too many wrong credentials at the edge; right ones are refused too for a while",
+				"remote", r.RemoteAddr, "consumer", name)
+		})
 		return nil, resultSlowed
 	case found == nil || !found.admits(req.ClientSecret):
 		s.guesses.wrong(who)
-		s.log.Warn("wrong credentials at the edge", "remote", r.RemoteAddr, "consumer", name)
+		s.log.Warn("wrong credentials at the edge",
+			"remote", r.RemoteAddr, "consumer", name, "wrong", what)
 		return nil, resultRefused
+	case !found.hasRoom():
+		found.complainFull(r.RemoteAddr)
+		return nil, resultLimit
 	}
 	return found, resultOK
 }
+
+var errConnections = errors.New("the client has all the connections it may have")
 
 func (s *Server) give(w http.ResponseWriter, c *consumer, req *openRequest) {
 	now := time.Now()
@@ -154,7 +167,8 @@ func (s *Server) shake(w http.ResponseWriter, r *http.Request) (p *peer, result 
 		return nil, resultRefused
 	}
 	if !tk.consumer.hasRoom() {
-		refuse(w, http.StatusForbidden, codeQPS, "the client has all the connections it may have")
+		tk.consumer.complainFull(r.RemoteAddr)
+		refuse(w, http.StatusForbidden, codeQPS, errConnections.Error())
 		return nil, resultLimit
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)

@@ -49,15 +49,15 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 	c, ss, err := s.unseal(r.URL.Query().Get("session"), time.Now())
 	switch {
 	case errors.Is(err, errExpiredSession):
-		webhookAnswer(w, http.StatusOK, errcodeSession, "session 不存在")
+		s.refuseReply(w, "", errcodeSession, errExpiredSession)
 		return resultExpired
 	case err != nil:
-		webhookAnswer(w, http.StatusOK, errcodeSession, "session 不存在")
+		s.refuseReply(w, "", errcodeSession, errUnknownSession)
 		return resultRefused
 	}
 	body, err := readBody(w, r, maxReply)
 	if err != nil {
-		webhookAnswer(w, http.StatusOK, errcodeBody, errMalformed.Error())
+		s.refuseReply(w, c.name, errcodeBody, errMalformed)
 		return resultMalformed
 	}
 	reply, err := readReply(body)
@@ -66,7 +66,7 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 		if errors.Is(err, errUnknownType) {
 			code = errcodeType
 		}
-		webhookAnswer(w, http.StatusOK, code, err.Error())
+		s.refuseReply(w, c.name, code, err)
 		return resultMalformed
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), replyWithin)
@@ -85,6 +85,15 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 	}
 	webhookAnswer(w, http.StatusOK, 0, "ok")
 	return resultOK
+}
+
+// refuseReply answers as the vendor does, and logs it now and then: the vendor's SDKs
+// do not look at the code.
+func (s *Server) refuseReply(w http.ResponseWriter, consumer string, code int, why error) {
+	webhookAnswer(w, http.StatusOK, code, why.Error())
+	s.refusals.Do(func() {
+		s.log.Warn("a reply is refused", "consumer", consumer, "errcode", code, "error", why)
+	})
 }
 
 func webhookAnswer(w http.ResponseWriter, status, code int, text string) {

@@ -76,6 +76,7 @@ func TestRepliesThatAreRefused(t *testing.T) {
 		require.NotEmpty(t, m["errmsg"])
 	}
 	require.Empty(t, b.out.list())
+	require.Equal(t, 1, strings.Count(b.log.String(), "a reply is refused"), "logged now and then")
 
 	b.out.set(func(o *outbox) { o.err = errors.New("disk is full") })
 	status, m := b.post(hook, `{"msgtype":"text","text":{"content":"a"}}`)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/penstock-io/penstock/internal/wire"
 )
@@ -46,6 +48,8 @@ type Server struct {
 	handshakes, posts chan struct{}
 	sockets           atomic.Int64 // connections that are open
 	public            atomic.Pointer[string]
+	// these keep complaints of one kind apart
+	slowed, refusals, web rate.Sometimes
 	// requests and connections; grows under mu while not stopping, and while one of
 	// them is counted.
 	requests sync.WaitGroup
@@ -77,6 +81,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tickets.byID, s.tickets.given = map[string]*ticket{}, map[*consumer][]*ticket{}
 	s.guesses.by = newGuessers()
+	s.slowed = rate.Sometimes{Interval: complainEvery}
+	s.refusals = rate.Sometimes{Interval: complainEvery}
+	s.web = rate.Sometimes{Interval: complainEvery}
 	s.hooks = s.frames.Hooks()
 	s.upgrader = websocket.Upgrader{ReadBufferSize: readBuffer, WriteBufferPool: noBuffers{}}
 	for _, c := range cfg.Consumers {
@@ -181,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(complaints{s}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return work },
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
@@ -319,4 +326,16 @@ func hold(room chan struct{}) (free func(), ok bool) {
 	default:
 		return nil, false
 	}
+}
+
+// complaints takes what the web server says, such as that a client does not trust the
+// certificate. Anybody can make it say much.
+type complaints struct{ s *Server }
+
+// Write implements io.Writer.
+func (c complaints) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	c.s.log.Debug("edge: web server", "said", text)
+	c.s.web.Do(func() { c.s.log.Warn("the edge's web server complains", "said", text) })
+	return len(line), nil
 }

@@ -78,6 +78,7 @@ const (
 	outcomeCanceled  = "canceled"
 	outcomeAbsent    = "absent" // nobody was there
 	outcomeUnwanted  = "unsubscribed"
+	outcomeDeserted  = "deserted" // was subscribed to once
 	outcomeOversize  = "too_large"
 	strayUnknown     = "unknown_id"
 	strayLate        = "late" // an answer to what is over, or a second one
@@ -114,13 +115,14 @@ type counts struct {
 
 func newCounts() *counts {
 	return &counts{
-		opens: newTally(resultOK, resultRefused, resultSlowed, resultMalformed, resultBusy),
+		opens: newTally(resultOK, resultRefused, resultSlowed, resultMalformed, resultBusy,
+			resultLimit),
 		dials: newTally(resultOK, resultRefused, resultMalformed, resultBusy, resultLimit),
 		closed: newTally(closedByPeer, closedLost, closedSilent, closedSlow, closedTooLarge,
 			closedGarbage, closedFlood, closedAsked, closedReplaced, closedStopping),
 		outcomes: newTally(outcomeAnswered, outcomeEarlier, outcomeLater, outcomeFailed,
 			outcomeUnhandled, outcomeTimeout, outcomeLost, outcomeCanceled, outcomeAbsent,
-			outcomeUnwanted, outcomeOversize),
+			outcomeUnwanted, outcomeDeserted, outcomeOversize),
 		strays: newTally(strayUnknown, strayLate, strayGarbage, strayBadAnswer),
 		replies: newTally(resultOK, resultMalformed, resultExpired, resultRefused, resultBusy,
 			resultNotStored),

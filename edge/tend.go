@@ -16,6 +16,7 @@ func (c *consumer) tend(now time.Time) {
 	for _, p := range c.peers {
 		if p.stalledLocked(now) {
 			c.noteStallLocked(p)
+			c.nextLocked(len(c.line)) // they may wait for this one only
 		}
 		switch {
 		case p.silence(now) > 3*cfg.PingEvery+5*time.Second:

@@ -86,6 +86,18 @@ func TestTheWholeWayOverTLS(t *testing.T) {
 	require.Equal(t, "disconnect", c.read().Headers["topic"])
 }
 
+func TestAClientThatDoesNotTrustUsIsLogged(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := certificate(t)
+	b := serve(t, edge.Config{CertFile: cert, KeyFile: key})
+	for range 3 {
+		_, err := tls.Dial("tcp", strings.TrimPrefix(b.srv.URL(), "https://"), nil)
+		require.Error(t, err)
+	}
+	b.eventually(func() bool { return strings.Count(b.log.String(), "DEBUG") >= 3 })
+	require.Equal(t, 1, strings.Count(b.log.String(), "web server complains"), "now and then")
+}
+
 func TestACertificateThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	srv, err := edge.New(edge.Config{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/penstock-io/penstock/edge"
 	"github.com/penstock-io/penstock/internal/config"
@@ -22,10 +23,23 @@ func (a *App) buildEdge() (err error) {
 		AckWithin: c.AckWithin, PingEvery: c.PingEvery, WriteTimeout: c.WriteTimeout,
 		PassWebhook: c.PassthroughWebhook,
 		Consumers:   consumers(c.Consumers), Outbox: outbox{a},
+		Asked:     a.asked,
 		Connected: func() { a.relay.Nudge() }, // the relay is made after the edge
 		Logger:    a.log,
 	})
 	return err
+}
+
+// asked tells whether an installation asks the platform for a topic.
+func (a *App) asked(topic string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range a.installed {
+		if slices.Contains(i.cfg.Topics, topic) {
+			return true
+		}
+	}
+	return false
 }
 
 func consumers(list []config.Consumer) []edge.Consumer {
@@ -33,7 +47,7 @@ func consumers(list []config.Consumer) []edge.Consumer {
 	for _, c := range list {
 		out = append(out, edge.Consumer{
 			Name: c.Name, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(),
-			MaxConnections: c.MaxConnections,
+			MaxConnections: c.MaxConnections, MaxInFlight: c.MaxInFlight,
 		})
 	}
 	return out

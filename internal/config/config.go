@@ -126,6 +126,8 @@ type Consumer struct {
 	ClientID       string `yaml:"client_id" required:"true"`
 	ClientSecret   Secret `yaml:"client_secret" required:"true"`
 	MaxConnections int    `yaml:"max_connections" min:"1"`
+	// MaxInFlight bounds the unanswered messages of a connection; 0 does not.
+	MaxInFlight int `yaml:"max_in_flight" min:"0"`
 }
 
 // Installation is one bot's credentials on one platform.
