@@ -39,8 +39,8 @@ type world struct {
 	svc *system.Service
 }
 
-// newWorld starts the gateway and the service. One message at a time is out to the
-// bots: the SDK under test writes its answers from many goroutines without a lock.
+// newWorld starts the gateway and the service. Each connection is given one message at
+// a time: the SDK under test writes its answers from many goroutines without a lock.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	cred := dingtalktest.Credentials{ClientID: "vendor-client", Secret: "vendor-secret"}
@@ -51,12 +51,11 @@ func newWorld(t *testing.T) *world {
 	w.cfg.Store.Kind, w.cfg.Store.Path = "sqlite", filepath.Join(t.TempDir(), "p.db")
 	w.cfg.Admin.Socket = "off"
 	w.cfg.Reconnect.Base, w.cfg.Reconnect.Max = 10*time.Millisecond, 50*time.Millisecond
-	w.cfg.Inbound.Workers = 1
 	w.cfg.Inbound.RetryBase, w.cfg.Inbound.RetryMax = 10*time.Millisecond, 100*time.Millisecond
 	w.cfg.Outbound.InstallationRate = 0
 	w.cfg.Edge.Listen = freeAddress(t)
 	w.cfg.Edge.Consumers = []config.Consumer{{
-		Name: "bots", ClientID: botID, ClientSecret: botSecret, MaxConnections: 4,
+		Name: "bots", ClientID: botID, ClientSecret: botSecret, MaxConnections: 4, MaxInFlight: 1,
 	}}
 	w.cfg.Routes = []config.Route{{
 		Name: "bots", Handler: config.Handler{Edge: &config.ToConsumer{Consumer: "bots"}},
@@ -135,6 +134,38 @@ func (w *world) said() map[string][]string {
 		all[c] = append(all[c], s.Text)
 	}
 	return all
+}
+
+// heard tells whether n different things have been replied to each conversation.
+func (w *world) heard(n int) bool {
+	for _, c := range chats {
+		if len(firsts(w.said()[c])) < n {
+			return false
+		}
+	}
+	return true
+}
+
+// press presses a card's button and gives what the platform is answered.
+func (w *world) press() string {
+	w.t.Helper()
+	p, err := w.app().Push(dingtalktest.Card{Params: map[string]any{"button": "ok"}})
+	require.NoError(w.t, err)
+	ack, err := p.Wait(w.ctx())
+	require.NoError(w.t, err)
+	return ack.Data
+}
+
+// leaveAndComeBack has the edge ask the only connection to leave, while others may
+// not come, and waits until the bot is back.
+func (w *world) leaveAndComeBack() {
+	w.t.Helper()
+	away, back := *w.cfg, *w.cfg // the service keeps what it is given
+	away.Edge.Consumers = nil
+	require.NoError(w.t, w.svc.App.Reload(w.ctx(), &away))
+	w.connections(0)
+	require.NoError(w.t, w.svc.App.Reload(w.ctx(), &back))
+	w.connections(1)
 }
 
 // numbers are the replies to the texts from 1 to n.

@@ -23,12 +23,8 @@ func TestABotOnTheVendorsSDK(t *testing.T) {
 		require.Equal(t, numbers("echo: ", 5), w.said()[c], c)
 	}
 
-	p, err := w.app().Push(dingtalktest.Card{Params: map[string]any{"button": "ok"}})
-	require.NoError(t, err)
-	ack, err := p.Wait(w.ctx())
-	require.NoError(t, err)
-	require.Contains(t, ack.Data, `"pressed":"ok"`, "the bot's answer is in the acknowledgement")
-	p, err = w.app().Push(dingtalktest.Event{})
+	require.Contains(t, w.press(), `"pressed":"ok"`, "the bot's answer is in the acknowledgement")
+	p, err := w.app().Push(dingtalktest.Event{})
 	require.NoError(t, err)
 	_, err = p.Wait(w.ctx())
 	require.NoError(t, err)
@@ -61,6 +57,26 @@ func TestARestartLosesNothingAndKeepsOrder(t *testing.T) {
 	w.stop()
 }
 
+// A reload that withdraws the bot's credentials asks it to leave; it dials again.
+func TestABotThatIsAskedToLeaveComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sdkBot()
+	w.connections(1)
+	w.push(chats, 1, 3)
+	w.leaveAndComeBack()
+	w.push(chats, 4, 6)
+	_, err := w.app().AwaitSent(w.ctx(), 18)
+	require.NoError(t, err)
+	for _, c := range chats {
+		require.Equal(t, numbers("echo: ", 6), w.said()[c], c)
+	}
+	n, _ := w.svc.Metric(`edge_closed_total{reason="left"}`)
+	m, _ := w.svc.Metric(`edge_closed_total{reason="lost"}`)
+	require.EqualValues(t, 1, n+m, "the bot itself has closed the connection")
+	w.stop()
+}
+
 func TestTwoBotsShareTheLoadAndOneMayDie(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,14 +92,7 @@ func TestTwoBotsShareTheLoadAndOneMayDie(t *testing.T) {
 	require.NoError(t, err)
 	one.kill()
 	w.push(chats, 21, 25)
-	w.eventually(func() bool {
-		for _, c := range chats {
-			if len(firsts(w.said()[c])) < 25 {
-				return false
-			}
-		}
-		return true
-	})
+	w.eventually(func() bool { return w.heard(25) })
 	for _, c := range chats {
 		require.Equal(t, numbers("echo: ", 25), firsts(w.said()[c]), c)
 	}

@@ -2,7 +2,7 @@
 // that go there are turned to the gateway under test: node bot.mjs URL ID SECRET. It
 // ends when its standard input does.
 import axios from "axios";
-import { DWClient, TOPIC_ROBOT } from "dingtalk-stream";
+import { DWClient, TOPIC_CARD, TOPIC_ROBOT } from "dingtalk-stream";
 
 const [edge, clientId, clientSecret] = process.argv.slice(2);
 axios.interceptors.request.use((req) => {
@@ -20,10 +20,9 @@ client.registerCallbackListener(TOPIC_ROBOT, async (frame) => {
   client.socketCallBackResponse(frame.headers.messageId, { response: null });
   console.log("sent");
 });
+client.registerCallbackListener(TOPIC_CARD, (frame) => {
+  client.socketCallBackResponse(frame.headers.messageId, { pressed: "node" });
+});
 client.connect();
-
-// While the gateway is away the SDK lets the failure of a dial pass unhandled, which
-// ends a process, and tries no more.
-process.on("unhandledRejection", () => setTimeout(() => client.connect(), 500));
 process.stdin.resume();
 process.stdin.on("end", () => process.exit(0));
