@@ -31,6 +31,8 @@ func BenchmarkPushFrame(b *testing.B) {
 		b.Fatal(err)
 	}
 	c := s.consumer("one")
+	f := carrier{"frame", &peer{id: "connection"}}
+	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
 		token, err := s.seal(c, session{
@@ -41,7 +43,7 @@ func BenchmarkPushFrame(b *testing.B) {
 			b.Fatal(err)
 		}
 		data := rewrite(string(raw), "https://edge.example/robot/sendBySession?session="+token, time.Now())
-		if len(pushFrame(m, subscriptionOf(m), "frame", "connection", data)) == 0 {
+		if buf = appendPush(buf[:0], m, subscriptionOf(m), f, data); len(buf) == 0 {
 			b.Fatal("no frame")
 		}
 	}

@@ -1,8 +1,6 @@
 package edge
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -39,45 +37,42 @@ func subscriptionOf(m *message.Inbound) subscription {
 	return subscription{typeCallback, m.Topic}
 }
 
-// envelope is a frame on its way to a consumer.
-type envelope struct {
-	SpecVersion string            `json:"specVersion"`
-	Type        string            `json:"type"`
-	Headers     map[string]string `json:"headers"`
-	Data        string            `json:"data"`
-}
+// header is a member of a frame's headers.
+type header struct{ name, value string }
 
-func (e *envelope) encode() []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(e) // strings always encode
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-func newEnvelope(kind, topic, frame, data string) *envelope {
-	return &envelope{
-		SpecVersion: "1.0", Type: kind, Data: data,
-		Headers: map[string]string{
-			"topic": topic, "messageId": frame, "contentType": "application/json",
-			"time": milli(time.Now()),
-		},
+// appendFrame adds a frame as the vendor writes it.
+func appendFrame(b []byte, sub subscription, id, data string, more ...header) []byte {
+	b = append(b, `{"specVersion":"1.0","type":`...)
+	b = jsonscan.AppendString(b, sub.Type)
+	b = append(b, `,"headers":{"contentType":"application/json","messageId":`...)
+	b = jsonscan.AppendString(b, id)
+	b = append(b, `,"topic":`...)
+	b = jsonscan.AppendString(b, sub.Topic)
+	b = append(b, `,"time":"`...)
+	b = strconv.AppendInt(b, time.Now().UnixMilli(), 10)
+	b = append(b, '"')
+	for _, h := range more {
+		b = jsonscan.AppendString(append(b, ','), h.name)
+		b = jsonscan.AppendString(append(b, ':'), h.value)
 	}
+	b = append(b, `},"data":`...)
+	return append(jsonscan.AppendString(b, data), '}')
 }
 
-// pushFrame is a message as the vendor would push it.
-func pushFrame(m *message.Inbound, sub subscription, frame, connection, data string) []byte {
-	e := newEnvelope(sub.Type, sub.Topic, frame, data)
-	e.Headers["connectionId"] = connection
-	if m.Kind == message.KindEvent {
-		e.Headers["eventId"] = string(m.ID)
-		e.Headers["eventType"] = m.Topic
-		e.Headers["eventCorpId"] = strings.TrimPrefix(string(m.Conversation.ID), "events:")
-		if !m.SentAt.IsZero() {
-			e.Headers["eventBornTime"] = milli(m.SentAt)
-		}
+// appendPush adds a message as the vendor would push it.
+func appendPush(b []byte, m *message.Inbound, sub subscription, f carrier, data string) []byte {
+	connection := header{"connectionId", f.peer.id}
+	if m.Kind != message.KindEvent {
+		return appendFrame(b, sub, f.frame, data, connection)
 	}
-	return e.encode()
+	more := []header{
+		connection, {"eventId", string(m.ID)}, {"eventType", m.Topic},
+		{"eventCorpId", strings.TrimPrefix(string(m.Conversation.ID), "events:")},
+	}
+	if !m.SentAt.IsZero() {
+		more = append(more, header{"eventBornTime", milli(m.SentAt)})
+	}
+	return appendFrame(b, sub, f.frame, data, more...)
 }
 
 func milli(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
@@ -102,6 +97,7 @@ func hasWebhook(doc string) bool {
 // as it is. A document that is no JSON object comes back unchanged.
 func rewrite(doc, webhook string, expires time.Time) string {
 	var b strings.Builder
+	b.Grow(len(doc) + len(webhook))
 	done := 0
 	m := jsonscan.ReadObject(doc)
 	for m.Next() {

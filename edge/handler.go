@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/penstock-io/penstock/internal/wire"
@@ -121,7 +122,7 @@ func (h handler) push(
 		case !f.send:
 			return h.await(ctx, d, f.peer)
 		}
-		err := h.send(f.carrier, pushFrame(m, want.sub, f.frame, f.peer.id, data))
+		err := h.send(m, want.sub, f.carrier, data)
 		switch {
 		case err == nil:
 			return h.await(ctx, d, f.peer)
@@ -136,13 +137,23 @@ func (h handler) push(
 	}
 }
 
+// maxBuffer bounds the buffers that are kept for the next frame.
+const maxBuffer = 64 << 10
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // send hands a frame to its connection, which keeps it until it is answered.
-func (h handler) send(f carrier, b []byte) error {
+func (h handler) send(m *message.Inbound, sub subscription, f carrier, data string) error {
+	buf := buffers.Get().(*[]byte)
+	b := appendPush((*buf)[:0], m, sub, f, data)
 	err := f.peer.sock.Try(wire.Frame{
 		Lane: wire.LaneFor(len(b)), Op: wire.Text, Payload: b, ID: f.frame,
 	})
 	if err == nil {
 		h.srv.count.pushes.Add(1)
+	}
+	if *buf = b; cap(b) <= maxBuffer {
+		buffers.Put(buf)
 	}
 	return err
 }

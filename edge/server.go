@@ -44,6 +44,7 @@ type Server struct {
 	upgrader websocket.Upgrader
 	tickets  tickets
 	guesses  guesses
+	keys     tokenKeys
 	// handshakes and posts have a token for each request under way; never closed.
 	handshakes, posts chan struct{}
 	sockets           atomic.Int64 // connections that are open

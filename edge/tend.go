@@ -42,17 +42,18 @@ func (c *consumer) tend(now time.Time) {
 func (c *consumer) pingLocked(p *peer, now time.Time) {
 	p.pinged = now
 	p.pings++
-	frame := newEnvelope(typeSystem, topicPing, c.frameLocked("p"), `{"opaque":"`+newID()+`"}`)
-	_ = p.sock.Send(wire.Control, wire.Text, frame.encode())
+	frame := appendFrame(nil, subscription{typeSystem, topicPing}, c.frameLocked("p"),
+		`{"opaque":"`+newID()+`"}`)
+	_ = p.sock.Send(wire.Control, wire.Text, frame)
 }
 
 // noticeLocked asks a connection to leave. It has been given its last message.
 func (c *consumer) noticeLocked(p *peer, now time.Time) {
 	p.noticed = now
 	p.pings++ // some answer it
-	frame := newEnvelope(typeSystem, topicDisconnect, c.frameLocked("p"),
+	frame := appendFrame(nil, subscription{typeSystem, topicDisconnect}, c.frameLocked("p"),
 		`{"reason":"connection is expired"}`)
-	_ = p.sock.Send(wire.Critical, wire.Text, frame.encode())
+	_ = p.sock.Send(wire.Critical, wire.Text, frame)
 }
 
 // ponged tells whether an answer is one to a ping or a notice.

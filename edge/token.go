@@ -7,9 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/penstock-io/penstock/message"
@@ -24,21 +25,64 @@ var (
 // session is what a reply address stands for. It travels sealed inside the address,
 // so that it is good after a restart and nothing has to be kept for it.
 type session struct {
-	Installation message.InstallationID `json:"-"` // stands before the seal
-	Conversation message.ConversationID `json:"c"`
-	Message      message.ID             `json:"m"`
-	Target       []byte                 `json:"t"` // holds secrets of the platform
-	Expires      int64                  `json:"e"` // unix seconds
+	Installation message.InstallationID // stands before the seal
+	Conversation message.ConversationID
+	Message      message.ID
+	Target       []byte // holds secrets of the platform
+	Expires      int64  // unix seconds
 }
 
 // tokenVersion is the first byte of a token.
-const tokenVersion = 1
+const tokenVersion = 2
 
-// tokenKey is known to nobody but us: a consumer knows its own secret and perhaps
-// that of its bot, but not those of the bots it has nothing to do with.
-func tokenKey(consumer, secret, installation string) (cipher.AEAD, error) {
-	key, err := hkdf.Key(sha256.New, []byte(secret+"\x00"+installation), nil,
-		"penstock edge session "+consumer, 32)
+// appendTo adds what is sealed.
+func (ss *session) appendTo(b []byte) []byte {
+	for _, part := range []string{string(ss.Conversation), string(ss.Message), string(ss.Target)} {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	return binary.AppendVarint(b, ss.Expires)
+}
+
+// readSession reads what was sealed.
+func readSession(b []byte) (ss session, ok bool) {
+	var parts [3]string
+	for i := range parts {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return ss, false
+		}
+		parts[i], b = string(b[size:size+int(n)]), b[size+int(n):] //nolint:gosec // it fits
+	}
+	expires, size := binary.Varint(b)
+	return session{
+		Conversation: message.ConversationID(parts[0]), Message: message.ID(parts[1]),
+		Target: []byte(parts[2]), Expires: expires,
+	}, size == len(b) && size > 0
+}
+
+// tokenKeys are the keys of tokens, each made once. It may be used from any number of
+// goroutines.
+type tokenKeys struct {
+	mu sync.Mutex // guards by
+	by map[tokenOwner]cipher.AEAD
+}
+
+// tokenOwner is what a key is made of. It is known to nobody but us: a consumer knows
+// its own secret and perhaps that of its bot, but not those of the bots it has nothing
+// to do with.
+type tokenOwner struct{ consumer, secret, installation string }
+
+// maxKeys bounds the keys that are kept; those of old secrets go with the others.
+const maxKeys = 4096
+
+func (k *tokenKeys) of(o tokenOwner) (cipher.AEAD, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if aead := k.by[o]; aead != nil {
+		return aead, nil
+	}
+	key, err := hkdf.Key(sha256.New, []byte(o.secret+"\x00"+o.installation), nil,
+		"penstock edge session "+o.consumer, 32)
 	if err != nil {
 		return nil, fmt.Errorf("derive key: %w", err)
 	}
@@ -46,12 +90,19 @@ func tokenKey(consumer, secret, installation string) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive key: %w", err)
 	}
-	return cipher.NewGCMWithRandomNonce(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("derive key: %w", err)
+	}
+	if k.by == nil || len(k.by) >= maxKeys {
+		k.by = map[tokenOwner]cipher.AEAD{}
+	}
+	k.by[o] = aead
+	return aead, nil
 }
 
 // seal makes the token of a session of a consumer.
 func (s *Server) seal(c *consumer, ss session) (string, error) {
-	head := appendPart(appendPart([]byte{tokenVersion}, c.name), string(ss.Installation))
 	if len(c.name) > maxName || len(ss.Installation) > maxName {
 		return "", fmt.Errorf("session of %s: name is too long", c.name)
 	}
@@ -59,16 +110,18 @@ func (s *Server) seal(c *consumer, ss session) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("session of %s: %w", c.name, errUnknownSession)
 	}
-	aead, err := tokenKey(c.name, c.secret(), owner)
+	aead, err := s.keys.of(tokenOwner{c.name, c.secret(), owner})
 	if err != nil {
 		return "", err
 	}
-	plain, err := json.Marshal(ss)
-	if err != nil {
-		return "", fmt.Errorf("session of %s: %w", c.name, err)
-	}
+	b := make([]byte, 0, maxHead+aead.Overhead()+len(ss.Conversation)+len(ss.Message)+len(ss.Target))
+	head := appendPart(appendPart(append(b, tokenVersion), c.name), string(ss.Installation))
+	plain := ss.appendTo(nil)
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(head, nil, plain, head)), nil
 }
+
+// maxHead is the longest that stands before the seal, and the lengths behind it.
+const maxHead = 1 + 2*(1+maxName) + 4*binary.MaxVarintLen64
 
 // maxToken bounds a token that somebody presents.
 const maxToken = 8 << 10
@@ -90,16 +143,19 @@ func (s *Server) unseal(token string, now time.Time) (*consumer, session, error)
 	if !ok1 || !ok2 || !ok3 || c == nil {
 		return none(errUnknownSession)
 	}
-	aead, err := tokenKey(name, c.secret(), owner)
+	aead, err := s.keys.of(tokenOwner{name, c.secret(), owner})
 	if err != nil {
 		return none(err)
 	}
 	plain, err := aead.Open(nil, nil, sealed, b[:len(b)-len(sealed)])
-	var ss session
-	if err != nil || json.Unmarshal(plain, &ss) != nil {
+	if err != nil {
 		return none(errUnknownSession)
 	}
-	if now.Unix() >= ss.Expires {
+	ss, ok := readSession(plain)
+	switch {
+	case !ok:
+		return none(errUnknownSession)
+	case now.Unix() >= ss.Expires:
 		return none(errExpiredSession)
 	}
 	ss.Installation = message.InstallationID(installation)

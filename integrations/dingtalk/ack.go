@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
-	"unicode/utf8"
 
+	"github.com/penstock-io/penstock/internal/jsonscan"
 	"github.com/penstock-io/penstock/internal/wire"
 	"github.com/penstock-io/penstock/message"
 )
@@ -121,46 +121,10 @@ func appendReply(b []byte, id string, r reply) []byte {
 	b = append(b, `{"code":`...)
 	b = strconv.AppendInt(b, int64(r.code), 10)
 	b = append(b, `,"headers":{"messageId":`...)
-	b = appendString(b, id)
+	b = jsonscan.AppendString(b, id)
 	b = append(b, `,"contentType":"application/json"},"message":`...)
-	b = appendString(b, r.text)
+	b = jsonscan.AppendString(b, r.text)
 	b = append(b, `,"data":`...)
-	b = appendString(b, r.data)
+	b = jsonscan.AppendString(b, r.data)
 	return append(b, '}')
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString adds s as a JSON string. What is not UTF-8 becomes the replacement
-// character, since a text frame may hold nothing else.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf && c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		if c < utf8.RuneSelf {
-			b = appendEscape(append(b, s[from:i]...), c)
-			i++
-			from = i
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			b = utf8.AppendRune(append(b, s[from:i]...), r)
-			from = i + size
-		}
-		i += size
-	}
-	return append(append(b, s[from:]...), '"')
-}
-
-func appendEscape(b []byte, c byte) []byte {
-	if c >= ' ' {
-		return append(b, '\\', c)
-	}
-	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }

@@ -1,5 +1,6 @@
 // Package jsonscan reads JSON without building anything: it walks the members of
 // an object and the elements of an array over a string, and cuts values from it.
+// [AppendString] writes the one thing that is not written as it is.
 //
 // What it promises:
 //
