@@ -66,7 +66,9 @@ func appendPush(b []byte, m *message.Inbound, sub subscription, f carrier, data 
 		return appendFrame(b, sub, f.frame, data, connection)
 	}
 	more := []header{
-		connection, {"eventId", string(m.ID)}, {"eventType", m.Topic},
+		connection,
+		{"eventId", string(m.ID)},
+		{"eventType", m.Topic},
 		{"eventCorpId", strings.TrimPrefix(string(m.Conversation.ID), "events:")},
 	}
 	if !m.SentAt.IsZero() {
