@@ -241,7 +241,7 @@ func (d *desk) find(
 	}
 	switch len(found) {
 	case 0:
-		return ops.Ref{}, fmt.Errorf("dead letter %d: %w", seq, store.ErrNotFound)
+		return ops.Ref{}, ops.Absent(ops.Ref{Box: boxes[0], Seq: seq})
 	case 1:
 		return found[0], nil
 	default:

@@ -86,7 +86,7 @@ func render(err error) string {
 	if errors.As(err, &usage) {
 		return fmt.Sprintf("penstock: %v\ntry: %s --help", err, usage.command)
 	}
-	return fmt.Sprintf("penstock: %v", err)
+	return "penstock: " + clean(err.Error())
 }
 
 // sameSignal is how soon after the first a second signal is taken for its echo:

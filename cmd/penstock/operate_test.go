@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
 	"github.com/penstock-io/penstock/internal/ops"
+	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/store/sqlite"
 )
 
@@ -61,10 +62,15 @@ func (o *operated) stop(p *process) {
 // push has people write, and waits until all is acknowledged.
 func (o *operated) push(texts ...string) {
 	o.t.Helper()
+	o.pushTo("cid1", texts...)
+}
+
+func (o *operated) pushTo(conversation message.ConversationID, texts ...string) {
+	o.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, text := range texts {
-		pushed, err := o.gw.App("").Push(dingtalktest.Text("cid1", text))
+		pushed, err := o.gw.App("").Push(dingtalktest.Text(conversation, text))
 		require.NoError(o.t, err)
 		_, err = pushed.Wait(ctx)
 		require.NoError(o.t, err)
@@ -138,7 +144,8 @@ func TestOperateARunningService(t *testing.T) {
 	require.Contains(t, out, "taken in from frame")
 	require.Contains(t, out, "given up after 1 attempt: attempts")
 
-	o.call(exitUsage, "replay", "--dead", number, "--route", "none")
+	_, notes = o.call(exitUsage, "replay", "--dead", number, "--route", "none")
+	require.Contains(t, notes, `penstock: there is no route "none"`)
 	out, _ = o.call(exitOK, "replay", "--dead", number, "--route", "e")
 	require.Contains(t, out, "dead_in "+number+": replayed as inbox")
 	require.Equal(t, "/bad 1", o.sent(1).Text)
@@ -163,7 +170,8 @@ func TestOperateARunningService(t *testing.T) {
 	o.call(exitUsage, "dead", "purge", number)
 	out, _ = o.call(exitOK, "dead", "purge", number, "--yes")
 	require.Equal(t, "dead_in "+number+": purged\n", out)
-	o.call(exitNone, "dead", "purge", number, "--yes")
+	_, notes = o.call(exitNone, "dead", "purge", number, "--yes")
+	require.Equal(t, "penstock: dead letter "+number+" is not there\n", notes)
 	out, _ = o.call(exitOK, "dead", "purge", "--all", "--yes")
 	require.Equal(t, "purged 1 of 1\n", out)
 	o.call(exitNone, "dead", "requeue", "--all", "--yes")
@@ -175,7 +183,7 @@ func TestOperateARunningService(t *testing.T) {
 	out, _ = o.call(exitOK, "send", "--installation", "bot", "--conversation", "cid9", "--id", "k1", "again")
 	require.Contains(t, out, "accepted before")
 	_, notes = o.call(exitUsage, "send", "--installation", "bto", "--conversation", "cid9", "x")
-	require.Contains(t, notes, `no such installation: "bto"`)
+	require.Contains(t, notes, `there is no installation "bto"`)
 	o.stop(p)
 }
 
@@ -206,8 +214,10 @@ func TestOperateAStoppedService(t *testing.T) {
 	out, _ = o.call(exitOK, "outbox", "list", "--json")
 	require.Len(t, lines[ops.Entry](t, out), 2)
 	o.call(exitOK, "outbox", "show", "1")
-	o.call(exitNone, "inbox", "show", "99")
-	o.call(exitNone, "trace", "no-such-message")
+	_, notes := o.call(exitNone, "inbox", "show", "99")
+	require.Equal(t, "penstock: message 99 is not in the inbox\n", notes)
+	_, notes = o.call(exitNone, "trace", "no-such-message")
+	require.Equal(t, "penstock: nothing is known of a message \"no-such-message\"\n", notes)
 
 	p = o.run()                                           // what was queued goes out, what was requeued dies again
 	require.ElementsMatch(t, []string{"/bad 2", "later"}, // conversations have no order

@@ -85,8 +85,11 @@ func (o *Operation) Close() error {
 // use is refused with the store's error, which names the owner.
 func Operate(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Operation, error) {
 	op, err := Reach(ctx, cfg)
-	if errors.Is(err, ErrNotRunning) && durable(cfg) {
+	switch {
+	case errors.Is(err, ErrNotRunning) && durable(cfg):
 		return offline(ctx, cfg, log)
+	case errors.Is(err, ErrNotRunning) && SocketPath(cfg) != "":
+		return nil, fmt.Errorf("%w, and a store in memory keeps nothing", err)
 	}
 	return op, err
 }
@@ -111,10 +114,9 @@ func Reach(ctx context.Context, cfg *config.Config) (*Operation, error) {
 
 func notRunning(path string) error {
 	if path == "" {
-		return fmt.Errorf("%w, or serves no socket: set admin.socket to reach one with store.kind memory",
-			ErrNotRunning)
+		return fmt.Errorf("%w, or serves no socket: set admin.socket to reach it", ErrNotRunning)
 	}
-	return fmt.Errorf("%w: nobody serves %s, and a store in memory keeps nothing", ErrNotRunning, path)
+	return fmt.Errorf("%w: nobody serves %s", ErrNotRunning, path)
 }
 
 // offline opens the store of a service that is stopped, and what its verbs need:

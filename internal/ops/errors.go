@@ -85,6 +85,74 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-func badRequest(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrBadRequest}, args...)...)
+func badRequest(format string, args ...any) error { return saying(ErrBadRequest, format, args...) }
+
+// said is an error in words for an operator, who knows nothing of packages. What it
+// wraps is there for errors.Is and errors.As alone.
+type said struct {
+	text string
+	err  error
+}
+
+// Error gives the words.
+func (e *said) Error() string { return e.text }
+
+// Unwrap gives the cause.
+func (e *said) Unwrap() error { return e.err }
+
+// saying puts words in place of an error's text.
+func saying(err error, format string, args ...any) error {
+	return &said{fmt.Sprintf(format, args...), err}
+}
+
+// words are what is said of the errors of the store and the relay. Any other keeps
+// its text.
+var words = []struct {
+	target error
+	text   string
+}{
+	{store.ErrNotFound, "it is not there"},
+	{store.ErrFull, "the store is full"},
+	{store.ErrClosed, "the service is stopping"},
+	{relay.ErrClosed, "the service is stopping"},
+	{relay.ErrBusy, "too many replays wait for their turn; try again later"},
+	{relay.ErrNoAdmin, "the store cannot be looked into"},
+	{relay.ErrNoInstallation, "its installation is not configured"},
+}
+
+// inWords puts what was done, if that says anything, before an error.
+func inWords(doing string, err error) error {
+	text := err.Error()
+	for _, w := range words {
+		if errors.Is(err, w.target) {
+			text = w.text
+			break
+		}
+	}
+	if doing != "" {
+		text = doing + ": " + text
+	}
+	return &said{text, err}
+}
+
+// about is inWords for what was done to one item.
+func about(ref Ref, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return saying(err, "%s", Absent(ref).Text)
+	}
+	return inWords(ref.String(), err)
+}
+
+// Absent is the error that says that an item is not there.
+func Absent(ref Ref) *Error {
+	text := fmt.Sprintf("%s is not there", ref)
+	switch ref.Box {
+	case store.BoxInbox.String():
+		text = fmt.Sprintf("message %d is not in the inbox", ref.Seq)
+	case store.BoxOutbox.String():
+		text = fmt.Sprintf("reply %d is not in the outbox", ref.Seq)
+	case store.BoxDeadIn.String(), store.BoxDeadOut.String():
+		text = fmt.Sprintf("dead letter %d is not there", ref.Seq)
+	}
+	return &Error{KindNotFound, text}
 }

@@ -108,7 +108,7 @@ func verb[Req, Res any](do func(context.Context, Req) (Res, error)) http.Handler
 		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 		dec.DisallowUnknownFields() // an option that is not understood is not skipped
 		if err := dec.Decode(&req); err != nil {
-			refuse(w, badRequest("%w", err))
+			refuse(w, badRequest("the request cannot be read: %v", err))
 			return
 		}
 		res, err := do(r.Context(), req)

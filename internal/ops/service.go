@@ -40,7 +40,7 @@ type Service struct {
 // List implements API.
 func (s *Service) List(ctx context.Context, q Query) ([]Entry, error) {
 	if s.Admin == nil {
-		return nil, relay.ErrNoAdmin
+		return nil, inWords("", relay.ErrNoAdmin)
 	}
 	sq, err := q.parse()
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Service) List(ctx context.Context, q Query) ([]Entry, error) {
 	}
 	list, err := s.Admin.List(ctx, sq)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", q.Box, err)
+		return nil, inWords("list "+q.Box, err)
 	}
 	out := make([]Entry, len(list))
 	for i := range list {
@@ -65,7 +65,7 @@ func (s *Service) Show(ctx context.Context, ref Ref) (Item, error) {
 	}
 	it, err := s.Admin.Show(ctx, box, ref.Seq)
 	if err != nil {
-		return Item{}, fmt.Errorf("%s: %w", ref, err)
+		return Item{}, about(ref, err)
 	}
 	return item(&it), nil
 }
@@ -81,7 +81,7 @@ func (s *Service) Requeue(ctx context.Context, ref Ref) (Moved, error) {
 	}
 	seq, err := s.Engine.Requeue(ctx, box, ref.Seq)
 	if err != nil {
-		return Moved{}, fmt.Errorf("%s: %w", ref, err)
+		return Moved{}, about(ref, err)
 	}
 	return Moved{Ref: Ref{revived(box).String(), seq}}, nil
 }
@@ -93,7 +93,7 @@ func (s *Service) Purge(ctx context.Context, ref Ref) error {
 		return err
 	}
 	if err := s.Engine.Purge(ctx, box, ref.Seq); err != nil {
-		return fmt.Errorf("%s: %w", ref, err)
+		return about(ref, err)
 	}
 	return nil
 }
@@ -111,8 +111,11 @@ func (s *Service) Replay(ctx context.Context, ref Ref, route string) (Moved, err
 	if he, ok := errors.AsType[*relay.HandlerError](err); ok {
 		return Moved{}, &Error{KindHandler, fmt.Sprintf("%s: %v", ref, he)}
 	}
+	if errors.Is(err, relay.ErrNoRoute) {
+		return Moved{}, saying(err, "there is no route %q", route)
+	}
 	if err != nil {
-		return Moved{}, fmt.Errorf("%s: %w", ref, err)
+		return Moved{}, about(ref, err)
 	}
 	return Moved{Ref: Ref{revived(box).String(), r.Seq}, Done: r.Done, Replies: r.Replies}, nil
 }
@@ -121,7 +124,7 @@ func (s *Service) Replay(ctx context.Context, ref Ref, route string) (Moved, err
 // there is none.
 func (s *Service) box(ref Ref) (store.Box, error) {
 	if s.Admin == nil {
-		return 0, relay.ErrNoAdmin
+		return 0, inWords("", relay.ErrNoAdmin)
 	}
 	if ref.Seq <= 0 {
 		return 0, badRequest("%d is not the number of an item", ref.Seq)
@@ -138,8 +141,10 @@ func (s *Service) Send(ctx context.Context, m Send) (Sent, error) {
 	switch {
 	case errors.Is(err, relay.ErrKnown):
 		return Sent{ID: m.ID, State: SendKnown}, nil
+	case errors.Is(err, relay.ErrNoInstallation):
+		return Sent{}, saying(err, "there is no installation %q", m.Installation)
 	case err != nil:
-		return Sent{}, err
+		return Sent{}, inWords("send", err)
 	}
 	out := Sent{ID: sending.ID(), State: SendQueued}
 	if m.Wait <= 0 {

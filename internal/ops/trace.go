@@ -15,7 +15,7 @@ func (s *Service) Trace(
 	ctx context.Context, in message.InstallationID, id message.ID,
 ) ([]Trace, error) {
 	if s.Admin == nil {
-		return nil, relay.ErrNoAdmin
+		return nil, inWords("", relay.ErrNoAdmin)
 	}
 	if id == "" {
 		return nil, badRequest("no message id")
@@ -31,12 +31,12 @@ func (s *Service) Trace(
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("trace %s: %w", id, err)
+			return nil, inWords(fmt.Sprintf("trace %s", id), err)
 		}
 		found = append(found, s.trace(ctx, in, id, &h))
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("message %s: %w", id, store.ErrNotFound)
+		return nil, saying(store.ErrNotFound, "nothing is known of a message %q", id)
 	}
 	return found, nil
 }
