@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -185,6 +186,16 @@ func TestOperateARunningService(t *testing.T) {
 	_, notes = o.call(exitUsage, "send", "--installation", "bto", "--conversation", "cid9", "x")
 	require.Contains(t, notes, `there is no installation "bto"`)
 	o.stop(p)
+	for act, n := range map[string]int{
+		`"an item was requeued" box=dead_in number=\d+ to=\d+ installation=bot conversation=cid1 message_id=\S+`:    2,
+		`"an item was replayed" box=dead_in .* message_id="` + regexp.QuoteMeta(id) + `" route=e`:                   1,
+		`"an item was purged" box=dead_in .* message_id=\S+`:                                                        2,
+		`"a message was queued by an operator" box=outbox installation=bot conversation=cid9 message_id=k1(?:$|\n)`: 1,
+	} {
+		require.Len(t, regexp.MustCompile(act).FindAllString(p.log(), -1), n, "%s in\n%s", act, p.log())
+	}
+	require.NotContains(t, p.log(), "hello")
+	require.NotContains(t, p.log(), "/bad")
 }
 
 func TestOperateAStoppedService(t *testing.T) {

@@ -40,7 +40,9 @@ func (a *App) serveOps(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	api := &ops.Service{Admin: a.admin, Engine: a.relay, Installations: a.ids}
+	api := &ops.Service{
+		Admin: a.admin, Engine: a.relay, Installations: a.ids, Logger: a.log,
+	}
 	err := ops.NewServer(path, api).Run(ctx, func() {
 		a.log.Info("admin socket is up", "path", path)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/penstock-io/penstock/message"
@@ -35,6 +36,8 @@ type Service struct {
 	Engine Engine
 	// Installations lists those that Trace looks through; required.
 	Installations func() []message.InstallationID
+	// Logger is told of each change, never with what people wrote. Default: nobody.
+	Logger *slog.Logger
 }
 
 // List implements API.
@@ -79,10 +82,12 @@ func (s *Service) Requeue(ctx context.Context, ref Ref) (Moved, error) {
 	if !box.Dead() {
 		return Moved{}, badRequest("only dead letters can be requeued, and %s is none", ref)
 	}
+	e := s.before(ctx, box, ref.Seq)
 	seq, err := s.Engine.Requeue(ctx, box, ref.Seq)
 	if err != nil {
 		return Moved{}, about(ref, err)
 	}
+	s.logMoved(ctx, "an item was requeued", ref, seq, &e)
 	return Moved{Ref: Ref{revived(box).String(), seq}}, nil
 }
 
@@ -107,6 +112,7 @@ func (s *Service) Replay(ctx context.Context, ref Ref, route string) (Moved, err
 	if box != store.BoxInbox && box != store.BoxDeadIn {
 		return Moved{}, badRequest("only messages can be replayed, and %s is none", ref)
 	}
+	e := s.before(ctx, box, ref.Seq)
 	r, err := s.Engine.Replay(ctx, box, ref.Seq, route)
 	if he, ok := errors.AsType[*relay.HandlerError](err); ok {
 		return Moved{}, &Error{KindHandler, fmt.Sprintf("%s: %v", ref, he)}
@@ -117,6 +123,7 @@ func (s *Service) Replay(ctx context.Context, ref Ref, route string) (Moved, err
 	if err != nil {
 		return Moved{}, about(ref, err)
 	}
+	s.logMoved(ctx, "an item was replayed", ref, r.Seq, &e, "route", route)
 	return Moved{Ref: Ref{revived(box).String(), r.Seq}, Done: r.Done, Replies: r.Replies}, nil
 }
 
@@ -146,6 +153,7 @@ func (s *Service) Send(ctx context.Context, m Send) (Sent, error) {
 	case err != nil:
 		return Sent{}, inWords("send", err)
 	}
+	s.logSent(ctx, &m, sending.ID())
 	out := Sent{ID: sending.ID(), State: SendQueued}
 	if m.Wait <= 0 {
 		return out, nil

@@ -1,8 +1,10 @@
 package ops_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +95,46 @@ func send(api ops.API) error {
 func trace(api ops.API) error {
 	_, err := api.Trace(context.Background(), "", "m99")
 	return err
+}
+
+// What an operator changes is logged, a line for each change, without any text.
+func TestChangesAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	s := offline(t, stored(t))
+	s.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	said := func() string {
+		defer log.Reset()
+		return log.String()
+	}
+	_, err := s.Requeue(t.Context(), ops.Ref{Box: "dead_in", Seq: 3})
+	require.NoError(t, err)
+	require.Equal(t, `level=INFO msg="an item was requeued" box=dead_in number=3 to=5 `+
+		"installation=bot conversation=a message_id=m3\n", said())
+	_, err = s.Replay(t.Context(), ops.Ref{Box: "inbox", Seq: 5}, "echo")
+	require.NoError(t, err)
+	require.Equal(t, `level=INFO msg="an item was replayed" box=inbox number=5 to=5 `+
+		"installation=bot conversation=a message_id=m3 route=echo\n", said())
+	m := ops.Send{ID: "s1", Installation: "bot", Conversation: "b", Title: "secret title", Text: "secret text"}
+	_, err = s.Send(t.Context(), m)
+	require.NoError(t, err)
+	require.Equal(t, `level=INFO msg="a message was queued by an operator" box=outbox `+
+		"installation=bot conversation=b message_id=s1\n", said())
+
+	// What changes nothing is not told.
+	_, err = s.Send(t.Context(), m)
+	require.NoError(t, err)
+	_, err = s.Requeue(t.Context(), ops.Ref{Box: "dead_in", Seq: 3})
+	require.Error(t, err)
+	_, err = s.Replay(t.Context(), ops.Ref{Box: "inbox", Seq: 1}, "bad")
+	require.Error(t, err)
+	_, err = s.List(t.Context(), ops.Query{Box: "inbox"})
+	require.NoError(t, err)
+	require.Empty(t, said())
 }
