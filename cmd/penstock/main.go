@@ -65,9 +65,10 @@ func exitCode(err error) int {
 	case errors.As(err, &usage), errors.As(err, &problems):
 		return exitUsage
 	case errors.Is(err, ops.ErrBadRequest), errors.Is(err, relay.ErrNoRoute),
-		errors.Is(err, relay.ErrNoInstallation):
+		errors.Is(err, relay.ErrNoInstallation), errors.Is(err, ops.ErrNoConsumer):
 		return exitUsage
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, errNothing):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, ops.ErrNoFrame),
+		errors.Is(err, errNothing):
 		return exitNone
 	case errors.Is(err, app.ErrLost):
 		return exitLost
@@ -137,6 +138,7 @@ the platform's limits.
 
   penstock inbox, outbox, dead   look at what is kept; requeue and purge
   penstock send, replay, trace   write into a chat, handle again, follow a message
+  penstock edge                  look at the bots that are connected
 
 A minimal configuration:
 
@@ -169,7 +171,7 @@ func rootCommand(stdout, stderr io.Writer) *cobra.Command {
 	})
 	root.AddCommand(runCommand(), demoCommand(), simulateCommand(), checkCommand(), versionCommand(),
 		inboxCommand(), outboxCommand(), deadCommand(),
-		sendCommand(), replayCommand(), traceCommand())
+		sendCommand(), replayCommand(), traceCommand(), edgeCommand())
 	root.SetOut(stdout) // the command below keeps what is set now
 	root.SetErr(stderr)
 	root.InitDefaultCompletionCmd("completion") // the argument says that there is one

@@ -297,6 +297,10 @@ func TestOperatorsCommandLines(t *testing.T) {
 		{"send --installation a --conversation b x y", "takes one text"},
 		{"send --installation a --conversation b --wait 2h x", "--wait must be between"},
 		{"trace", "trace takes one message id"},
+		{"edge lits", `there is no command "penstock edge lits"; did you mean list?`},
+		{"edge resend", "resend takes one frame"},
+		{"edge resend a b", "resend takes one frame"},
+		{"edge frames x", `frames takes no argument "x"`},
 	} {
 		code, out, errs := call(strings.Fields(tt.args)...)
 		require.Equal(t, exitUsage, code, tt.args+errs)
@@ -346,7 +350,7 @@ var goldenUpdate = os.Getenv("PENSTOCK_UPDATE_GOLDEN") != ""
 func TestHelpOfTheOperatorsCommands(t *testing.T) {
 	for _, command := range []string{
 		"inbox", "outbox", "dead", "inbox list", "dead list", "dead show", "dead requeue", "dead purge",
-		"send", "replay", "trace", "simulate",
+		"send", "replay", "trace", "simulate", "edge", "edge list", "edge frames", "edge resend",
 	} {
 		t.Run(command, func(t *testing.T) {
 			code, out, _ := call(append(strings.Fields(command), "--help")...)

@@ -41,7 +41,7 @@ func (a *App) serveOps(ctx context.Context) error {
 		return nil
 	}
 	api := &ops.Service{
-		Admin: a.admin, Engine: a.relay, Installations: a.ids, Logger: a.log,
+		Admin: a.admin, Engine: a.relay, Installations: a.ids, Edge: gateway{a}, Logger: a.log,
 	}
 	err := ops.NewServer(path, api).Run(ctx, func() {
 		a.log.Info("admin socket is up", "path", path)

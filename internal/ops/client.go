@@ -80,6 +80,21 @@ func (c *Client) Trace(
 	return call[[]Trace](ctx, c, "trace", traceRequest{in, id})
 }
 
+// Consumers implements API.
+func (c *Client) Consumers(ctx context.Context, name string) ([]Consumer, error) {
+	return call[[]Consumer](ctx, c, "consumers", edgeRequest{name})
+}
+
+// Frames implements API.
+func (c *Client) Frames(ctx context.Context, consumer string) ([]Frame, error) {
+	return call[[]Frame](ctx, c, "frames", edgeRequest{consumer})
+}
+
+// Resend implements API.
+func (c *Client) Resend(ctx context.Context, frame string) (Frame, error) {
+	return call[Frame](ctx, c, "resend", resendRequest{frame})
+}
+
 // call asks the other side for one verb.
 func call[Res any](ctx context.Context, c *Client, verb string, req any) (res Res, err error) {
 	body, err := json.Marshal(req)
@@ -115,7 +130,11 @@ func decode[Res any](resp *http.Response, verb string) (res Res, err error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		var f failure
-		if json.Unmarshal(b, &f) != nil || f.Error.Kind == "" {
+		bare := json.Unmarshal(b, &f) != nil || f.Error.Kind == ""
+		if bare && resp.StatusCode == http.StatusNotFound {
+			return res, fmt.Errorf("%s: the service does not know how; it is older than this command", verb)
+		}
+		if bare {
 			return res, fmt.Errorf("%s: the other side answered with status %d", verb, resp.StatusCode)
 		}
 		return res, &f.Error

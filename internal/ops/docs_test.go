@@ -25,8 +25,11 @@ func TestFieldsAreDocumented(t *testing.T) {
 		{"**list**", "**show** adds", reflect.TypeFor[ops.Entry]()},
 		{"**show** adds", "**requeue**", reflect.TypeFor[ops.Reply]()},
 		{"**send**", "**trace**", reflect.TypeFor[ops.Sent]()},
-		{"**trace**", "## Exit codes", reflect.TypeFor[ops.Trace]()},
-		{"**trace**", "## Exit codes", reflect.TypeFor[ops.ReplyTrace]()},
+		{"**trace**", "**edge list**", reflect.TypeFor[ops.Trace]()},
+		{"**trace**", "**edge list**", reflect.TypeFor[ops.ReplyTrace]()},
+		{"**edge list**", "**edge frames**", reflect.TypeFor[ops.Consumer]()},
+		{"**edge list**", "**edge frames**", reflect.TypeFor[ops.Connection]()},
+		{"**edge frames**", "## Exit codes", reflect.TypeFor[ops.Frame]()},
 	} {
 		_, section, ok := strings.Cut(rest, tt.from)
 		require.True(t, ok, tt.from)

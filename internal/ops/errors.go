@@ -31,6 +31,11 @@ const (
 	KindNoAdmin        Kind = "no_admin"
 	KindHandler        Kind = "handler"
 	KindTimeout        Kind = "timeout"
+	KindNoEdge         Kind = "no_edge"
+	KindNoConsumer     Kind = "no_consumer"
+	KindNoFrame        Kind = "no_frame"
+	KindAnswered       Kind = "answered"
+	KindNotKept        Kind = "not_kept"
 	KindOther          Kind = "other"
 )
 
@@ -53,6 +58,11 @@ var kinds = []struct {
 	{KindNoAdmin, relay.ErrNoAdmin, 501},
 	{KindHandler, ErrHandler, 502},
 	{KindTimeout, context.DeadlineExceeded, 504},
+	{KindNoEdge, ErrNoEdge, 501},
+	{KindNoConsumer, ErrNoConsumer, 404},
+	{KindNoFrame, ErrNoFrame, 404},
+	{KindAnswered, ErrAnswered, 409},
+	{KindNotKept, ErrNotKept, 409},
 }
 
 // classify gives the kind of err and the status for it.

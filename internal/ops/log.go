@@ -40,6 +40,13 @@ func (s *Service) logSent(ctx context.Context, m *Send, id message.ID) {
 		"message_id", string(id))
 }
 
+// logResent tells that a frame goes to its consumer once more.
+func (s *Service) logResent(ctx context.Context, f *Frame) {
+	s.info(ctx, "a frame was resent", "frame_id", f.ID, "consumer", f.Consumer,
+		"connection", f.Connection, "installation", string(f.Installation),
+		"message_id", string(f.Message))
+}
+
 func (s *Service) info(ctx context.Context, act string, args ...any) {
 	if s.Logger != nil {
 		s.Logger.InfoContext(ctx, act, args...)

@@ -78,6 +78,12 @@ type (
 		Installation message.InstallationID `json:"installation,omitempty"`
 		ID           message.ID             `json:"id"`
 	}
+	edgeRequest struct {
+		Consumer string `json:"consumer,omitempty"`
+	}
+	resendRequest struct {
+		Frame string `json:"frame"`
+	}
 	nothing struct{}
 )
 
@@ -98,7 +104,21 @@ func Handler(api API) http.Handler {
 	mux.Handle("POST /v1/trace", verb(func(ctx context.Context, r traceRequest) ([]Trace, error) {
 		return api.Trace(ctx, r.Installation, r.ID)
 	}))
+	handleEdge(mux, api)
 	return mux
+}
+
+func handleEdge(mux *http.ServeMux, api EdgeAPI) {
+	mux.Handle("POST /v1/consumers",
+		verb(func(ctx context.Context, r edgeRequest) ([]Consumer, error) {
+			return api.Consumers(ctx, r.Consumer)
+		}))
+	mux.Handle("POST /v1/frames", verb(func(ctx context.Context, r edgeRequest) ([]Frame, error) {
+		return api.Frames(ctx, r.Consumer)
+	}))
+	mux.Handle("POST /v1/resend", verb(func(ctx context.Context, r resendRequest) (Frame, error) {
+		return api.Resend(ctx, r.Frame)
+	}))
 }
 
 // verb makes an HTTP handler of a method.

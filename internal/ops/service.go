@@ -36,6 +36,8 @@ type Service struct {
 	Engine Engine
 	// Installations lists those that Trace looks through; required.
 	Installations func() []message.InstallationID
+	// Edge is the gateway for consumers. Without one, the verbs on it fail.
+	Edge Edge
 	// Logger is told of each change, never with what people wrote. Default: nobody.
 	Logger *slog.Logger
 }

@@ -129,6 +129,9 @@ func TestClientOfSomethingElse(t *testing.T) {
 	answers <- func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }
 	_, err = c.List(t.Context(), ops.Query{})
 	require.ErrorContains(t, err, "status 418")
+	answers <- http.NotFound
+	_, err = c.Frames(t.Context(), "")
+	require.EqualError(t, err, "frames: the service does not know how; it is older than this command")
 	answers <- func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
 	_, err = c.List(t.Context(), ops.Query{})
 	require.ErrorContains(t, err, "list: ")

@@ -30,6 +30,20 @@ type API interface {
 	// Trace tells what is known of a message, once for each installation that
 	// knows it; store.ErrNotFound if none does. An empty installation is any.
 	Trace(ctx context.Context, in message.InstallationID, id message.ID) ([]Trace, error)
+	EdgeAPI
+}
+
+// EdgeAPI is the verbs on the edge of a running service. On anything else they fail
+// with ErrNoEdge.
+type EdgeAPI interface {
+	// Consumers gives the consumers with their connections. An empty name is any;
+	// ErrNoConsumer if none has it.
+	Consumers(ctx context.Context, name string) ([]Consumer, error)
+	// Frames gives the frames that a consumer may still answer; ErrNoConsumer.
+	Frames(ctx context.Context, consumer string) ([]Frame, error)
+	// Resend has a frame written once more, and gives what it was before; ErrNoFrame,
+	// ErrAnswered, ErrNotKept.
+	Resend(ctx context.Context, frame string) (Frame, error)
 }
 
 // MaxPage is the most entries that List gives at once.

@@ -101,6 +101,7 @@ func trace(api ops.API) error {
 func TestChangesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	s := offline(t, stored(t))
+	s.Edge = newGateway()
 	s.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
@@ -126,6 +127,10 @@ func TestChangesAreLogged(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `level=INFO msg="a message was queued by an operator" box=outbox `+
 		"installation=bot conversation=b message_id=s1\n", said())
+	_, err = s.Resend(t.Context(), "f1")
+	require.NoError(t, err)
+	require.Equal(t, `level=INFO msg="a frame was resent" frame_id=f1 consumer=one connection=c1 `+
+		"installation=bot message_id=m-f1\n", said())
 
 	// What changes nothing is not told.
 	_, err = s.Send(t.Context(), m)
@@ -133,6 +138,8 @@ func TestChangesAreLogged(t *testing.T) {
 	_, err = s.Requeue(t.Context(), ops.Ref{Box: "dead_in", Seq: 3})
 	require.Error(t, err)
 	_, err = s.Replay(t.Context(), ops.Ref{Box: "inbox", Seq: 1}, "bad")
+	require.Error(t, err)
+	_, err = s.Resend(t.Context(), "f2")
 	require.Error(t, err)
 	_, err = s.List(t.Context(), ops.Query{Box: "inbox"})
 	require.NoError(t, err)
