@@ -1,12 +1,19 @@
 package app_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +24,8 @@ import (
 // anything answers every variable.
 func anything(string) (string, bool) { return "value", true }
 
-// example reads an example configuration; its secret files are replaced by one
-// that is there.
+// example reads an example configuration; its secret files, and its certificate, are
+// replaced by some that are there.
 func example(t *testing.T, path string) *config.Config {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -26,14 +33,40 @@ func example(t *testing.T, path string) *config.Config {
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("s3\n"), 0o600))
 	text := regexp.MustCompile(`\{file: [^}]*\}`).ReplaceAllString(string(b), "{file: "+secret+"}")
+	cert, key := certificate(t)
+	text = strings.NewReplacer("/etc/penstock/bots.example.com.pem", cert,
+		"/etc/penstock/bots.example.com.key", key).Replace(text)
 	cfg, err := config.Parse(path, []byte(text), func(name string) (string, bool) {
 		if strings.HasSuffix(name, "_PROXY") {
 			return "http://127.0.0.1:3128", true
 		}
-		return anything(name)
+		return name, true // no two are the same
 	})
 	require.NoError(t, err)
 	return cfg
+}
+
+// certificate makes the files of a certificate for bots.example.com and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"bots.example.com"},
+		NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	}
+	return cert, key
 }
 
 func TestEveryExampleConfigurationWorks(t *testing.T) {
@@ -46,6 +79,7 @@ func TestEveryExampleConfigurationWorks(t *testing.T) {
 			t.Chdir(t.TempDir()) // what a service writes, it writes there
 			require.NotEmpty(t, cfg.Installations)
 			require.NotEmpty(t, cfg.Routes)
+			require.Empty(t, cfg.Warnings)
 			_, err := app.New(cfg, app.Options{})
 			require.NoError(t, err)
 		})

@@ -20,6 +20,9 @@ func TestNothingButABotGivesTheDefaults(t *testing.T) {
 		APIBase: "https://api.dingtalk.com", OAPIBase: "https://oapi.dingtalk.com",
 		PingEvery: 30 * time.Second, Silence: 85 * time.Second, ReadLimit: 4 << 20,
 	}}
+	want.Warnings = config.Problems{{
+		File: "f", Key: "routes", Text: "is missing, so messages are taken and not handled",
+	}}
 	require.Equal(t, &want, accepted(t, bot, nil))
 }
 
@@ -31,7 +34,6 @@ func TestAnEmptySectionLeavesItsDefaults(t *testing.T) {
 }
 
 func TestWorkersSuitTheRoutes(t *testing.T) {
-	const consumer = "edge: {consumers: [{name: a, client_id: a, client_secret: a}]}\n"
 	const toEdge, echo = "{handler: {edge: {consumer: a}}}", "{match: {prefix: a}, handler: {echo: }}"
 	for file, want := range map[string]int{
 		"":                         8,

@@ -20,6 +20,9 @@ type Config struct {
 	Edge          Edge           `yaml:"edge"`
 	Installations []Installation `yaml:"installations"`
 	Routes        []Route        `yaml:"routes"`
+
+	// Warnings are what the file may say and most likely does not mean, in its order.
+	Warnings Problems
 }
 
 // Log configures the log, which goes to standard error.

@@ -20,6 +20,7 @@ type decoder struct {
 	written map[string]string // what each value is before variables are replaced
 
 	problems    Problems
+	warnings    Problems        // good only if there are no problems
 	faulty      map[string]bool // keys that have a problem
 	faultyBelow map[string]bool // keys of which one inside has
 	depth       int
@@ -65,6 +66,13 @@ func (d *decoder) at(key, format string, args ...any) {
 	if !d.reported(key) {
 		d.add(Problem{File: d.file, Line: d.lineOf(key), Key: key, Text: fmt.Sprintf(format, args...)})
 	}
+}
+
+// warn reports what is allowed and most likely not meant.
+func (d *decoder) warn(key, format string, args ...any) {
+	d.warnings = append(d.warnings, Problem{
+		File: d.file, Line: d.lineOf(key), Key: key, Text: fmt.Sprintf(format, args...),
+	})
 }
 
 func (d *decoder) add(p Problem) {

@@ -21,6 +21,9 @@ type row struct{ key, kind, def, limits string }
 func rows(v reflect.Value, prefix string) []row {
 	var all []row
 	for f := range v.Type().Fields() {
+		if f.Tag.Get("yaml") == "" {
+			continue // the file does not hold it
+		}
 		key := prefix + f.Tag.Get("yaml")
 		value := v.FieldByIndex(f.Index)
 		switch t := f.Type; {

@@ -61,13 +61,15 @@ func reason(err error) error {
 
 // Parse checks the content of a file. name is used in problems; getenv looks up
 // environment variables. The error is always Problems. Files that the content
-// names are read; nothing else outside is touched.
+// names are read, or looked up if they are for writing; nothing else outside is
+// touched.
 func Parse(name string, b []byte, getenv func(string) (string, bool)) (*Config, error) {
 	d, cfg := newDecoder(name, getenv), Default()
 	d.whole(&cfg, b)
 	if len(d.problems) > 0 {
 		return nil, d.problems.sorted()
 	}
+	cfg.Warnings = d.warnings.sorted()
 	return &cfg, nil
 }
 
@@ -116,6 +118,9 @@ func (d *decoder) whole(cfg *Config, b []byte) {
 	}
 	if !d.reported("") { // else the rest would be guesses
 		d.validate(cfg)
+	}
+	if len(d.problems) == 0 {
+		d.review(cfg)
 	}
 }
 

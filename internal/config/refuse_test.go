@@ -12,6 +12,9 @@ func inRoute(lines string) string {
 	return bot + "routes:\n  - name: r\n    " + strings.ReplaceAll(lines, "\n", "\n    ") + "\n"
 }
 
+// consumer is an edge with one consumer, as a line.
+const consumer = "edge: {consumers: [{name: a, client_id: a, client_secret: a}]}\n"
+
 var refusals = []struct {
 	name, text string
 	want       string // the report
@@ -109,12 +112,18 @@ var refusals = []struct {
 	{"path", bot + "    api_base: https://a.example/x", "5: installations[0].api_base: must be a scheme and a host, such as https://api.dingtalk.com"},
 	{"proxy", bot + "    proxy: a.example:3128", "5: installations[0].proxy: is not an http or socks5 URL, nor none"},
 	{"no certificates", bot + "    ca_file: /nowhere/ca", `5: installations[0].ca_file: "/nowhere/ca": the file does not exist`},
-	{"silence", bot + "    silence: 20s", "5: installations[0].silence: is below ping_every"},
-	{"equal silence", bot + "    silence: 30s", "5: installations[0].silence: must be above ping_every, else a healthy link is cut"},
-	{"pings", bot + "    ping_every: 2m", "5: installations[0].ping_every: is above silence, which has its default"},
-	{"retries", bot + "inbound: {retry_max: 1ms}", "5: inbound.retry_max: is below retry_base"},
-	{"retry base", bot + "inbound: {retry_base: 1h}", "5: inbound.retry_base: is above retry_max, which has its default"},
-	{"redials", bot + "reconnect: {max: 10ms}", "5: reconnect.max: is below base"},
+	{"silence", bot + "    silence: 20s", "5: installations[0].silence: is below installations[0].ping_every (30s, the default)"},
+	{"equal silence", bot + "    silence: 30s", "5: installations[0].silence: must be above installations[0].ping_every (30s, the default), else a healthy link is cut"},
+	{"pings", bot + "    ping_every: 2m", "5: installations[0].ping_every: is above installations[0].silence (1m25s, the default)"},
+	{"retries", bot + "inbound: {retry_max: 1ms}", "5: inbound.retry_max: is below inbound.retry_base (1s, the default)"},
+	{"retry base", bot + "inbound: {retry_base: 1h}", "5: inbound.retry_base: is above inbound.retry_max (5m, the default)"},
+	{"both retries", bot + "inbound:\n  retry_base: ${NONE:-3h}\n  retry_max: 2h", "7: inbound.retry_max: is below inbound.retry_base (${NONE:-3h} on line 6)"},
+	{"redials", bot + "reconnect: {max: 10ms}", "5: reconnect.max: is below reconnect.base (1s, the default)"},
+	{"young sessions", bot + "reconnect: {max_age: 59s}", "5: reconnect.max_age: is above 0, which is never, and below 1m"},
+	{"reply host", bot + "    reply_hosts: ['https://a.example', a.example:443, a.example:8443, a.example]", "5: installations[0].reply_hosts[0]: is not a host, nor a host with a port\n5: installations[0].reply_hosts[1]: has the port that https has anyway; leave it out"},
+	{"store nowhere", bot + "store: {path: ''}", "5: store.path: is empty"},
+	{"store in place of a directory", bot + "store: {path: /}", "5: store.path: is a directory, and should be a file in one"},
+	{"socket in place of the store", bot + "store: {path: ./a}\nadmin: {socket: a}", "6: admin.socket: is the file of store.path"},
 	{"slow answer", bot + "inbound: {sync_within: 3s}", `5: inbound.sync_within: "3s" is above 2s`},
 	{"listen", bot + "admin: {listen: here}", `5: admin.listen: "here" is not host:port or off`},
 	{"port", bot + "admin: {listen: '127.0.0.1:99999'}", `5: admin.listen: "127.0.0.1:99999" is not host:port or off`},
@@ -130,7 +139,16 @@ var refusals = []struct {
 	{"edge in the open", bot + "edge:\n  listen: ':1'\n  consumers: [{name: a, client_id: a, client_secret: a}]", "6: edge.public_url: is missing: consumers on other machines have to know where to connect"},
 	{"edge url", bot + "edge: {public_url: 'wss://a'}", "5: edge.public_url: is not an http or https URL, such as https://bots.example.com"},
 	{"half a certificate", bot + "edge: {tls_key: a}", "5: edge.tls_cert: needs edge.tls_key, and the other way round"},
-	{"acks", bot + "edge: {ack_within: 3m, consumers: [{name: a, client_id: a, client_secret: a}]}", "5: edge.ack_within: is above timeout, which has its default"},
+	{"acks", bot + "edge: {ack_within: 3m, consumers: [{name: a, client_id: a, client_secret: a}]}", "5: edge.ack_within: is above inbound.timeout (2m, the default)"},
+	{"acks of the default", bot + consumer + "inbound: {timeout: 30s}", "6: inbound.timeout: is below edge.ack_within (1m, the default)"},
+	{"nowhere to connect", bot + "edge: {public_url: 'http://0.0.0.0:8975'}", "5: edge.public_url: names an address to listen on, to which nobody can connect"},
+	{"no certificate", bot + "edge:\n  tls_cert: /nowhere/c\n  tls_key: /nowhere/k", `6: edge.tls_cert: "/nowhere/c": the file does not exist` + "\n" + `7: edge.tls_key: "/nowhere/k": the file does not exist`},
+	{
+		"one address for both", bot + "admin: {listen: '127.0.0.1:9000'}\nedge:\n  listen: 127.0.0.1:9000\n  consumers: [{name: a, client_id: a, client_secret: a}]",
+		"7: edge.listen: is taken by admin.listen (line 5)",
+	},
+	{"the default for both", bot + consumer + "admin: {listen: 'localhost:8975'}", "6: admin.listen: is taken by edge.listen (127.0.0.1:8975, the default)"},
+	{"the edge on the default", bot + "edge: {listen: '127.0.0.1:8970', consumers: [{name: a, client_id: a, client_secret: a}]}", "5: edge.listen: is taken by admin.listen (127.0.0.1:8970, the default)"},
 	{
 		"same consumers", bot + "edge:\n  consumers:\n  - &a {name: a, client_id: a, client_secret: a}\n  - *a\n",
 		"7: edge.consumers[1].name: is used already\n7: edge.consumers[1].client_id: is used on line 7 already",
@@ -142,6 +160,7 @@ var refusals = []struct {
 	{"no command", inRoute("handler: {exec: {}}"), "7: routes[0].handler.exec.command: is missing"},
 	{"empty list item", inRoute("handler: {echo: {}}\nmatch:\n  chats:\n    -"), "10: routes[0].match.chats[0]: is empty"},
 	{"no such bot", inRoute("handler: {echo: {}}\nmatch: {installations: [bto]}"), `8: routes[0].match.installations[0]: there is no installation "bto"`},
+	{"prefix of nothing", inRoute("handler: {echo: {}}\nmatch: {prefix: ' a'}"), "8: routes[0].match.prefix: begins with white space, which is left out of the text"},
 	{"no such platform", inRoute("handler: {echo: {}}\nmatch: {platforms: [slack]}"), `8: routes[0].match.platforms[0]: "slack" is not one of dingtalk`},
 	{"empty command", inRoute("handler: {exec: {command: []}}"), "7: routes[0].handler.exec.command: is empty"},
 	{"no base64", inRoute("handler: {http: {url: 'http://a', secret: 'whsec_!'}}"), "7: routes[0].handler.http.secret: begins with whsec_ and is not base64 after it"},
@@ -192,7 +211,7 @@ inbound:
 8: installations[0].client_secret: is missing
 9: installations[0].client_id: environment variable NOT_SET is not set
 10: installations[1].id: is used on line 8 already
-13: installations[1].silence: is below ping_every
+13: installations[1].silence: is below installations[1].ping_every (30s, the default)
 15: routes[0].handler.http.url: is not an http or https URL
-17: inbound.retry_base: is above retry_max, which has its default`, report(ps))
+17: inbound.retry_base: is above inbound.retry_max (5m, the default)`, report(ps))
 }

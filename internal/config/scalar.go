@@ -146,6 +146,18 @@ func setBasic(v reflect.Value, s string) error {
 	return nil
 }
 
+// short writes a duration as a file would have it: 2m, not 2m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 func orElse(err error, text string) error {
 	if err == nil {
 		return nil

@@ -6,17 +6,25 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
 // validate checks what no single value can tell.
 func (d *decoder) validate(c *Config) {
 	d.admin(c)
-	d.inOrder(c.Inbound.RetryBase <= c.Inbound.RetryMax, "inbound.retry_base", "inbound.retry_max")
-	d.inOrder(c.Reconnect.Base <= c.Reconnect.Max, "reconnect.base", "reconnect.max")
+	d.store(c)
+	d.inOrder(limit{"inbound.retry_base", c.Inbound.RetryBase},
+		limit{"inbound.retry_max", c.Inbound.RetryMax})
+	d.inOrder(limit{"reconnect.base", c.Reconnect.Base}, limit{"reconnect.max", c.Reconnect.Max})
+	if age := c.Reconnect.MaxAge; age > 0 && age < minAge {
+		d.at("reconnect.max_age", "is above 0, which is never, and below %s", short(minAge))
+	}
 	if len(c.Installations) == 0 {
 		d.at("installations", "is missing: there is no bot to connect")
 	}
@@ -70,17 +78,55 @@ func installationKey(i int) string { return fmt.Sprintf("installations[%d]", i) 
 
 func routeKey(i int) string { return fmt.Sprintf("routes[%d]", i) }
 
-// inOrder reports a pair of limits that contradict each other, with the one that
-// the file has.
-func (d *decoder) inOrder(ok bool, low, high string) {
-	if ok || d.reported(low) || d.reported(high) {
+// minAge is twice as long as a session has to live to be a good one: replaced
+// earlier, it would never become that.
+const minAge = time.Minute
+
+// limit is the value of a key that is compared with another.
+type limit struct {
+	key   string
+	value time.Duration
+}
+
+// inOrder reports a pair of limits that contradict each other, at the one that the
+// file has.
+func (d *decoder) inOrder(low, high limit) {
+	switch {
+	case low.value <= high.value || d.reported(low.key) || d.reported(high.key):
+	case d.given(high.key):
+		d.at(high.key, "is below %s", d.named(low))
+	default:
+		d.at(low.key, "is above %s", d.named(high))
+	}
+}
+
+// given tells whether the file has a value for the key.
+func (d *decoder) given(key string) bool {
+	_, ok := d.written[key]
+	return ok
+}
+
+// named is a key with its value, for what is said of another one.
+func (d *decoder) named(l limit) string {
+	if !d.given(l.key) {
+		return fmt.Sprintf("%s (%s, the default)", l.key, short(l.value))
+	}
+	return fmt.Sprintf("%s (%s on line %d)", l.key, printable(d.written[l.key]), d.lineOf(l.key))
+}
+
+// store checks what is known of files that are not open yet.
+func (d *decoder) store(c *Config) {
+	if c.Store.Kind != "sqlite" {
 		return
 	}
-	name := func(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
-	if _, given := d.lines[high]; given {
-		d.at(high, "is below %s", name(low))
-	} else {
-		d.at(low, "is above %s, which has its default", name(high))
+	info, err := os.Stat(c.Store.Path)
+	switch {
+	case c.Store.Path == "":
+		d.at("store.path", "is empty")
+	case err == nil && info.IsDir():
+		d.at("store.path", "is a directory, and should be a file in one")
+	case c.Admin.Socket != "" && filepath.Clean(c.Admin.Socket) == filepath.Clean(c.Store.Path):
+		d.at("admin.socket", "is the file of store.path")
 	}
 }
 
@@ -131,10 +177,14 @@ func (d *decoder) installation(in Installation, key string) {
 	d.base(in, key+".oapi_base", in.OAPIBase)
 	d.proxy(key+".proxy", in.Proxy.Reveal())
 	d.certificates(key+".ca_file", in.CAFile)
+	ping, silence := limit{key + ".ping_every", in.PingEvery}, limit{key + ".silence", in.Silence}
 	if in.Silence == in.PingEvery {
-		d.at(key+".silence", "must be above ping_every, else a healthy link is cut")
+		d.at(silence.key, "must be above %s, else a healthy link is cut", d.named(ping))
 	}
-	d.inOrder(in.PingEvery <= in.Silence, key+".ping_every", key+".silence")
+	d.inOrder(ping, silence)
+	for i, host := range in.ReplyHosts {
+		d.host(fmt.Sprintf("%s.reply_hosts[%d]", key, i), host)
+	}
 }
 
 // tidy refuses what copying a credential leaves around it: the platform's answer
@@ -172,6 +222,16 @@ func (d *decoder) proxy(key, proxy string) {
 	}
 }
 
+// host refuses what no host is equal to.
+func (d *decoder) host(key, host string) {
+	switch u, err := url.Parse("https://" + host); {
+	case err != nil || u.Host != host || u.Hostname() == "":
+		d.at(key, "is not a host, nor a host with a port")
+	case u.Port() == "443":
+		d.at(key, "has the port that https has anyway; leave it out")
+	}
+}
+
 // maxCertificates bounds a file of certificates.
 const maxCertificates = 16 << 20
 
@@ -199,6 +259,9 @@ func (d *decoder) route(r *Route, key string) {
 }
 
 func (d *decoder) match(m Match, key string, installations map[string]int) {
+	if strings.TrimLeftFunc(m.Prefix, unicode.IsSpace) != m.Prefix {
+		d.at(key+".prefix", "begins with white space, which is left out of the text")
+	}
 	for i, id := range m.Installations {
 		at := fmt.Sprintf("%s.installations[%d]", key, i)
 		if _, ok := installations[id]; !ok {
