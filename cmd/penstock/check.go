@@ -24,10 +24,18 @@ func checkCommand() *cobra.Command {
 
 With --online, also open one session for each installation, see whether the
 gateway accepts it, and close it again. No message is taken: what the gateway
-pushes meanwhile is not acknowledged.`,
+pushes meanwhile is not acknowledged.
+
+What is allowed and most likely not meant, such as a route for cards to which no
+bot subscribes, is a warning on the standard error. Warnings leave the exit code
+at 0; "penstock run" logs them.`,
 		Example: "  penstock check -c penstock.yaml --online",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return check(cmd.Context(), cmd.OutOrStdout(), path, online, within)
+			cfg, err := check(cmd.OutOrStdout(), cmd.ErrOrStderr(), path)
+			if err != nil || !online {
+				return err
+			}
+			return checkOnline(cmd.Context(), cmd.OutOrStdout(), cfg, within)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", "penstock.yaml", "configuration file")
@@ -36,24 +44,41 @@ pushes meanwhile is not acknowledged.`,
 	return cmd
 }
 
-func check(ctx context.Context, out io.Writer, path string, online bool, within time.Duration) error {
+// check reads a configuration, warns of what is odd about it and counts what it has.
+func check(out, errs io.Writer, path string) (*config.Config, error) {
 	cfg, err := config.Load(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// Building finds what only the parts themselves can tell, such as an unusable
-	// certificate file.
+	// Building finds what only the parts themselves can tell, such as a header that a
+	// handler sets itself.
 	if _, err := app.New(cfg, app.Options{}); err != nil {
-		return config.Problems{{File: path, Text: err.Error()}}
+		return nil, config.Problems{{File: path, Text: err.Error()}}
 	}
-	fmt.Fprintf(out, "%s: %d installation(s), %d route(s): no mistakes\n",
-		path, len(cfg.Installations), len(cfg.Routes))
-	if len(cfg.Routes) == 0 {
-		fmt.Fprintln(out, "note: there is no route, so messages will be taken and not handled")
+	for _, w := range cfg.Warnings {
+		fmt.Fprintf(errs, "warning: %v\n", w)
 	}
-	if !online {
-		return nil
+	fmt.Fprintf(out, "%s: %s\n", path, summary(cfg))
+	return cfg, nil
+}
+
+// summary counts what a configuration has.
+func summary(cfg *config.Config) string {
+	s := fmt.Sprintf("%d installation(s), %d route(s)", len(cfg.Installations), len(cfg.Routes))
+	if n := len(cfg.Edge.Consumers); n > 0 {
+		s += fmt.Sprintf(", %d consumer(s)", n)
 	}
+	s += ": no mistakes"
+	if n := len(cfg.Warnings); n > 0 {
+		s += fmt.Sprintf(", %d warning(s)", n)
+	}
+	return s
+}
+
+// checkOnline opens a session for each installation.
+func checkOnline(
+	ctx context.Context, out io.Writer, cfg *config.Config, within time.Duration,
+) error {
 	failed := 0
 	for _, r := range app.Probe(ctx, cfg, within) {
 		if r.Err != nil {

@@ -125,8 +125,16 @@ func TestCheck(t *testing.T) {
 
 	code, out, errs = call("check", "-c", write(t, botFor("http://127.0.0.1:1")))
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "1 installation(s), 0 route(s): no mistakes")
-	require.Contains(t, out, "there is no route")
+	require.Contains(t, out, "1 installation(s), 0 route(s): no mistakes, 1 warning(s)\n")
+	require.Regexp(t, `^warning: \S+c\.yaml: routes: is missing, so messages are taken and not handled\n$`, errs)
+
+	const twice = "edge: {consumers: [{name: a, client_id: a, client_secret: a}, " +
+		"{name: b, client_id: b, client_secret: b}]}\n"
+	code, out, errs = call("check", "-c", write(t, botFor("http://127.0.0.1:1")+twice+
+		"routes: [{handler: {edge: {consumer: a}}}]\n"))
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "1 installation(s), 1 route(s), 2 consumer(s): no mistakes, 1 warning(s)\n")
+	require.Contains(t, errs, "c.yaml:9: edge.consumers[1]: no route leads to this consumer")
 }
 
 func TestCheckOnline(t *testing.T) {

@@ -257,8 +257,10 @@ func TestAChangeOfTheFileReloads(t *testing.T) {
 	path := write(t, botFor(gw.URL())+echoRoute)
 	p := start(t, "run", "-c", path)
 	connected(t, gw)
-	exchange(t, path, botFor(gw.URL())+echoRoute+"stop_within: 5s\n")
+	exchange(t, path, botFor(gw.URL())+echoRoute+"stop_within: 5s\nedge: {ping_every: 9s}\n")
 	p.await("changes at the next start.*key=stop_within")
+	p.await("changes at the next start.*key=edge.ping_every")
+	p.await(`level=WARN .*key=edge warning="has no consumers`)
 	p.await("configuration reloaded")
 	p.signal(syscall.SIGINT)
 	require.Zero(t, p.code(), p.log())
@@ -279,6 +281,7 @@ func TestAPortInUseIsTold(t *testing.T) {
 	text := strings.Replace(botFor("http://127.0.0.1:1"), "127.0.0.1:0", address, 1)
 	p := start(t, "run", "-c", write(t, text))
 	require.Equal(t, exitFailed, p.code())
+	require.Regexp(t, `level=WARN .*line=0 key=routes warning="is missing`, p.log())
 	require.Regexp(t, `(?m)^penstock: .*admin listener: listen tcp `+address+`: .*in use`, p.log())
 }
 

@@ -53,6 +53,7 @@ func serve(ctx context.Context, stderr io.Writer, path string, watch bool) error
 		return err
 	}
 	log := logger(stderr, cfg.Log)
+	warn(log, cfg)
 	a, err := app.New(cfg, app.Options{Logger: log})
 	if err != nil {
 		return err
@@ -91,17 +92,26 @@ func reloads(ctx context.Context, a *app.App, log *slog.Logger, path string, wat
 			}
 		}
 		seen = stamp(path)
-		if err := reload(ctx, a, path); err != nil {
+		if err := reload(ctx, a, log, path); err != nil {
 			log.Error("the configuration was not reloaded", "config", path, "error", err)
 		}
 	}
 }
 
-func reload(ctx context.Context, a *app.App, path string) error {
+// warn logs what the configuration most likely does not mean.
+func warn(log *slog.Logger, cfg *config.Config) {
+	for _, w := range cfg.Warnings {
+		log.Warn("the configuration may do something else than is meant",
+			"config", w.File, "line", w.Line, "key", w.Key, "warning", w.Text)
+	}
+}
+
+func reload(ctx context.Context, a *app.App, log *slog.Logger, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		return err
 	}
+	warn(log, cfg)
 	return a.Reload(ctx, cfg)
 }
 
