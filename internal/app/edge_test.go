@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,9 +54,14 @@ func TestReloadChangesConsumers(t *testing.T) {
 	require.Equal(t, 200, b.knock("y", secret+"3"))
 	require.NotContains(t, b.log.String(), "key=edge")
 
+	b.reload(b.config(one, "edge: {listen: '127.0.0.1:0', ack_within: 5s, consumers: ["+second+"]}\n"+toX))
+	require.Equal(t, 401, b.knock("y", secret+"3"))
+	require.Equal(t, 1, strings.Count(b.log.String(), "key=edge"), "consumers do follow")
+	require.Contains(t, b.log.String(), "key=edge.ack_within\n")
+
 	b.reload(b.config(one, "edge: {max_connections: 5}\n"+echo))
 	require.Equal(t, 401, b.knock("x", secret+"2"))
-	require.Contains(t, b.log.String(), "key=edge", "the rest of it changes at the next start")
+	require.Contains(t, b.log.String(), "key=edge.max_connections\n")
 	stop()
 	require.NoError(t, <-ended)
 	require.NotContains(t, b.log.String(), secret)
@@ -66,7 +72,7 @@ func TestConsumersThatComeWithAReloadWaitForTheNextStart(t *testing.T) {
 	b := serve(t)
 	b.reload(b.config(b.installation("one", "a", ""),
 		"edge: {consumers: [{name: x, client_id: x, client_secret: x}]}\n"+echo))
-	require.Contains(t, b.log.String(), "key=edge\n")
+	require.Contains(t, b.log.String(), "key=edge.consumers\n")
 	require.Empty(t, b.app.EdgeURL())
 	require.NoError(t, b.stop())
 }

@@ -112,33 +112,34 @@ func (a *App) ensure(in config.Installation) error {
 	return nil
 }
 
-// warnFixed names the parts that only a restart changes.
+// warnFixed names the keys that only a restart changes.
 func (a *App) warnFixed(cfg *config.Config) {
-	was, now := *a.cfg, *cfg
-	for _, part := range []struct {
-		key      string
-		was, now any
-	}{
-		{"stop_within", was.StopWithin, now.StopWithin},
-		{"log", was.Log, now.Log},
-		{"admin", was.Admin, now.Admin},
-		{"store", was.Store, now.Store},
-		{"inbound", was.Inbound, now.Inbound},
-		{"outbound", was.Outbound, now.Outbound},
-		{"reconnect", was.Reconnect, now.Reconnect},
-		{"edge", fixedEdge(was.Edge), fixedEdge(now.Edge)},
-	} {
-		if !reflect.DeepEqual(part.was, part.now) {
-			a.log.Warn("this part of the configuration changes at the next start", "key", part.key)
-		}
+	for _, key := range changed(reflect.ValueOf(fixed(*a.cfg)), reflect.ValueOf(fixed(*cfg)), "") {
+		a.log.Warn("this key of the configuration changes at the next start", "key", key)
 	}
 }
 
-// fixedEdge is the part of the edge that a reload does not change: all but who the
-// consumers are, and also that there are any.
-func fixedEdge(e config.Edge) config.Edge {
-	if len(e.Consumers) > 0 {
-		e.Consumers = []config.Consumer{}
+// fixed is the part of a configuration that a reload does not change. Of the consumers
+// of the edge that is only whether there are any.
+func fixed(cfg config.Config) config.Config {
+	cfg.Installations, cfg.Routes, cfg.Warnings = nil, nil, nil
+	if len(cfg.Edge.Consumers) > 0 {
+		cfg.Edge.Consumers = []config.Consumer{}
 	}
-	return e
+	return cfg
+}
+
+// changed gives the keys of a struct, and of those inside it, whose values differ.
+func changed(was, now reflect.Value, prefix string) (keys []string) {
+	for f := range was.Type().Fields() {
+		key := prefix + f.Tag.Get("yaml")
+		was, now := was.FieldByIndex(f.Index), now.FieldByIndex(f.Index)
+		switch {
+		case was.Kind() == reflect.Struct:
+			keys = append(keys, changed(was, now, key+".")...)
+		case !reflect.DeepEqual(was.Interface(), now.Interface()):
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
