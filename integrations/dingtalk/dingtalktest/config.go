@@ -99,6 +99,8 @@ type Config struct {
 	// OnSession sees every socket twice, in the same manner: when it has opened,
 	// before its first answer, and when it has ended.
 	OnSession func(SessionInfo)
+	// OnRefusal sees every refusal, before it is answered, in the same manner.
+	OnRefusal func(Refusal)
 }
 
 // DefaultApp is the app of a gateway whose Config names none.

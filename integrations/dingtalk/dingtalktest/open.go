@@ -122,13 +122,17 @@ func (g *Gateway) serveOpen(w http.ResponseWriter, r *http.Request) {
 	var ask openRequest
 	if err := readJSON(r, &ask); err != nil || ask.ClientID == "" || len(ask.Subscriptions) == 0 {
 		g.failOpen(ask.ClientID)
-		answer(w, http.StatusBadRequest, apiError("invalidParameter"))
+		g.refuse(w, r, RefusedRequest)
 		return
 	}
 	a := g.App(ask.ClientID)
 	if a == nil || a.cred.Secret != ask.ClientSecret {
 		g.failOpen(ask.ClientID)
-		answer(w, http.StatusUnauthorized, apiError("authFailed"))
+		why := RefusedSecret
+		if a == nil {
+			why = RefusedClient
+		}
+		g.refuse(w, r, why)
 		return
 	}
 	key := g.newTicket(a, ask)
@@ -188,12 +192,14 @@ func (g *Gateway) useTicket(key string) (ticket, bool) {
 func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request) {
 	t, ok := g.useTicket(r.URL.Query().Get("ticket"))
 	if !ok {
-		if a := t.app; a != nil {
-			a.count(func(s *Stats) { s.DialsFailed++ })
-		} else if a := g.App(""); a != nil {
-			a.count(func(s *Stats) { s.DialsFailed++ })
+		why := RefusedExpired
+		if t.app == nil {
+			t.app, why = g.App(""), RefusedTicket
 		}
-		answer(w, http.StatusUnauthorized, apiError("invalidTicket"))
+		if t.app != nil {
+			t.app.count(func(s *Stats) { s.DialsFailed++ })
+		}
+		g.refuse(w, r, why)
 		return
 	}
 	ws, err := g.upgrader.Upgrade(w, r, nil)

@@ -78,6 +78,40 @@ func TestOpenRefusals(t *testing.T) {
 	require.Equal(t, []int{2, 3}, []int{s.Opens, s.OpensFailed})
 }
 
+func TestRefusalsAreToldToTheHook(t *testing.T) {
+	t.Parallel()
+	told := make(chan dingtalktest.Refusal, 10)
+	c := serve(t, dingtalktest.Config{
+		PlainTickets: true, TicketLife: time.Nanosecond,
+		OnRefusal: func(r dingtalktest.Refusal) { told <- r },
+	})
+	cred, open := c.app().Credentials(), c.gw.URL()+"/v1.0/gateway/connections/open"
+	for _, tt := range []struct {
+		method, url, body string
+		route             dingtalktest.Route
+		reason            dingtalktest.Reason
+		status            int
+	}{
+		{"POST", open, "{}", dingtalktest.RouteOpen, dingtalktest.RefusedRequest, 400},
+		{"POST", open, openBody("nobody", cred.Secret), dingtalktest.RouteOpen, dingtalktest.RefusedClient, 401},
+		{"POST", open, openBody(cred.ClientID, "wrong"), dingtalktest.RouteOpen, dingtalktest.RefusedSecret, 401},
+		{"GET", c.gw.URL() + "/connect?ticket=x", "", dingtalktest.RouteConnect, dingtalktest.RefusedTicket, 401},
+		{
+			"GET", c.gw.URL() + "/connect?ticket=" + c.open().json["ticket"].(string), "",
+			dingtalktest.RouteConnect, dingtalktest.RefusedExpired, 401,
+		},
+	} {
+		require.Equal(t, tt.status, c.must(tt.method, tt.url, nil, tt.body).status)
+		r := <-told
+		require.NotEmpty(t, r.Remote)
+		r.Remote = ""
+		require.Equal(t, dingtalktest.Refusal{Route: tt.route, Status: tt.status, Reason: tt.reason}, r)
+	}
+	c.gw.Inject(dingtalktest.RouteOpen, 1, dingtalktest.AuthFailed())
+	require.Equal(t, 401, c.open().status)
+	require.Empty(t, told, "a fault that was asked for is none")
+}
+
 func TestInjectedOpenFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
