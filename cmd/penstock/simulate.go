@@ -19,9 +19,10 @@ func simulateCommand() *cobra.Command {
 		Long: `Serve the DingTalk stream gateway and open API on this machine, for a bot on
 Penstock or on the vendor's SDK. It begins with a penstock.yaml that points at it.
 Each line that is typed is said to the bot; each acknowledgement, each reply and each
-socket that opens or closes is shown in a line. A line that begins with / is a command:
-/conv and /direct choose the conversation, /cut and /disconnect end sockets, /fault
-makes requests fail; /help lists them all, and docs/simulate.md explains them.
+socket that opens, closes or is refused is shown in a line. A line that begins with /
+is a command: /conv and /direct choose the conversation, /cut and /disconnect end
+sockets, /fault makes requests fail; /help lists them all, and docs/simulate.md
+explains them.
 
 With --script the lines come from a file (- is the standard input), where # begins a
 comment. It is read as a whole first, and every mistake in it is named. The command
@@ -47,8 +48,10 @@ Exit codes: 0 done; 1 failed, or something was not acknowledged with 200 (if the
 		"with --random: number of conversations")
 	f.DurationVar(&o.For, "for", 0, "end after this long (default with --script: 5m)")
 	f.Uint64Var(&o.Seed, "seed", 1, "repeat the same choices")
-	f.BoolVar(&o.PlainTickets, "plain-tickets", false,
-		"give tickets that need no escaping, for SDKs that do not escape them")
+	f.BoolVar(&o.AwkwardTickets, "awkward-tickets", false,
+		"give tickets that must be escaped, which the vendor's SDKs do not")
+	f.Bool("plain-tickets", true, "does nothing: tickets are plain anyway")
+	_ = f.MarkHidden("plain-tickets") // the flag is there
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object for each thing that happens")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := simulable(cmd, o); err != nil {

@@ -61,8 +61,9 @@ func TestSimulateWithTheConfigurationThatItPrints(t *testing.T) {
 
 func TestSimulateTellsWhatWasNotAcknowledged(t *testing.T) {
 	code, out, errs := call("simulate", "--listen", "127.0.0.1:0", "--json", "--for", "50ms",
-		"--script", write(t, "hello\n"))
+		"--script", write(t, "hello\n"), "--plain-tickets") // which says what is so anyway
 	require.Equal(t, exitFailed, code)
+	require.True(t, strings.HasPrefix(out, "{"), "nothing but objects: %s", out)
 	require.Contains(t, out, `"event":"push","n":1,`)
 	require.Contains(t, out, `"totals":{"pushed":1,"acknowledged":0,"refused":0,"failed":0,"open":1,"replies":0}`)
 	require.Contains(t, errs, "penstock: not everything was acknowledged\n")

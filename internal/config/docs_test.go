@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -180,16 +181,21 @@ func TestEveryRangeIsOne(t *testing.T) {
 	}
 }
 
-// The examples of the documentation are configurations.
+// The examples of the documentation are configurations, and nothing is odd about them.
 func TestTheExamplesOfTheDocumentationWork(t *testing.T) {
-	b, err := os.ReadFile("../../docs/configuration.md")
-	require.NoError(t, err)
-	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1)
-	require.NotEmpty(t, examples)
-	secret := regexp.MustCompile(`\{file: [^}]*\}`)
-	for _, example := range examples {
-		_, err := config.Parse("f", []byte(secret.ReplaceAllString(example[1], "s3")),
-			func(string) (string, bool) { return "value", true })
-		require.NoError(t, err, example[1])
+	for path, least := range map[string]int{"configuration.md": 2, "simulate.md": 1} {
+		b, err := os.ReadFile(filepath.Join("../../docs", path))
+		require.NoError(t, err)
+		examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1)
+		require.GreaterOrEqual(t, len(examples), least)
+		secret := regexp.MustCompile(`\{file: [^}]*\}`)
+		for _, example := range examples {
+			cfg, err := config.Parse("f", []byte(secret.ReplaceAllString(example[1], "s3")),
+				func(name string) (string, bool) { return name, true })
+			require.NoError(t, err, example[1])
+			for _, w := range cfg.Warnings { // one shows keys to share, and has no route
+				require.Equal(t, "routes", w.Key, w)
+			}
+		}
 	}
 }

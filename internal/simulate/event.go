@@ -17,6 +17,7 @@ const (
 	evFailed  = "failed"
 	evReply   = "reply"
 	evSession = "session"
+	evRefused = "refused"
 	evStats   = "stats"
 	evEnd     = "end"
 )
@@ -56,6 +57,9 @@ type event struct {
 	Duplicate bool            `json:"duplicate,omitempty"`
 	Unknown   bool            `json:"unknown,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
+
+	// of refused, with Route, Code and Reason
+	Times int `json:"times,omitempty"` // since the last one that was shown
 
 	// of session
 	Socket int                       `json:"socket,omitempty"`

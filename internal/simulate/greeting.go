@@ -3,6 +3,8 @@ package simulate
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/penstock-io/penstock/internal/config"
 )
 
 // open shows where the gateway is and how a bot is pointed at it.
@@ -32,9 +34,21 @@ routes:
   - handler:
       echo: {} # or http: {url: "http://127.0.0.1:8080/messages"}
 
-A bot on the Go SDK: client.WithOpenApiHost(%[4]q)`, url, strconv.Quote(o.ClientID), secret, url)
-	if !o.PlainTickets {
-		text += "\n(it needs --plain-tickets, since it does not escape them)"
+A bot on the vendor's Go SDK: client.WithOpenApiHost(%[4]q)
+With Penstock between the two, in place of the routes above:
+
+edge:
+  consumers:
+    - {name: my-bot, client_id: my-bot, client_secret: my-bot}
+routes:
+  - handler:
+      edge: {consumer: my-bot}
+
+and client.WithOpenApiHost(%[5]q) for a bot whose client id and
+secret are my-bot; docs/simulate.md has it in full.`,
+		url, strconv.Quote(o.ClientID), secret, url, "http://"+config.Default().Edge.Listen)
+	if o.AwkwardTickets {
+		text += "\nTickets have to be escaped in the URL, which the vendor's SDKs do not."
 	}
 	if o.Script == nil {
 		text += "\n\nWhat you type is said to the bot; /help lists the commands."

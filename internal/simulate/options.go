@@ -15,8 +15,9 @@ type Options struct {
 	Listen string
 	// ClientID and Secret are those of the only app. Default: demo and demo.
 	ClientID, Secret string
-	// PlainTickets gives tickets that need no escaping in a URL.
-	PlainTickets bool
+	// AwkwardTickets gives tickets that have to be escaped in a URL. The vendor's own
+	// SDKs for Go and Node do not.
+	AwkwardTickets bool
 	// Seed repeats the choices. Default: 1.
 	Seed uint64
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-io/penstock/internal/app"
-	"github.com/penstock-io/penstock/internal/config"
 	"github.com/penstock-io/penstock/message"
 )
 
@@ -79,23 +76,9 @@ func steps(t *testing.T, lines ...string) Options {
 // serve runs the service with an echo until the test ends, as the greeting says.
 func serve(t *testing.T, url string) {
 	t.Helper()
-	text := greeting(url, Options{}.withDefaults())
-	_, rest, _ := strings.Cut(text, "\n\n")
-	text, _, _ = strings.Cut(rest, "\n\n")
-	text += "\nstore:\n  kind: memory\nadmin:\n  listen: off\nstop_within: 1s\n"
-	cfg, err := config.Parse("penstock.yaml", []byte(text), os.LookupEnv)
-	require.NoError(t, err, text)
-	service, err := app.New(cfg, app.Options{})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- service.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; !errors.Is(err, app.ErrLost) { // a gateway that is gone takes no reply
-			require.NoError(t, err)
-		}
-	})
+	_, rest, _ := strings.Cut(greeting(url, Options{}.withDefaults()), "\n\n")
+	text, _, _ := strings.Cut(rest, "\n\n")
+	run(t, text)
 }
 
 func TestAScriptAgainstTheService(t *testing.T) {
@@ -291,13 +274,14 @@ func TestTheSessionIsHidden(t *testing.T) {
 
 // A greeting without a script says how to get help.
 func TestGreeting(t *testing.T) {
-	lines := bufio.NewScanner(strings.NewReader(greeting("http://h", Options{PlainTickets: true})))
+	lines := bufio.NewScanner(strings.NewReader(greeting("http://h", Options{})))
 	var last string
 	for lines.Scan() {
 		if lines.Text() != "" {
 			last = lines.Text()
 		}
-		require.NotContains(t, lines.Text(), "--plain-tickets")
+		require.NotContains(t, lines.Text(), "escaped")
 	}
 	require.Contains(t, last, "/help")
+	require.Contains(t, greeting("http://h", Options{AwkwardTickets: true}), "have to be escaped")
 }

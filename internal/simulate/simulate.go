@@ -61,12 +61,12 @@ func newStage(o Options, l net.Listener, stop func()) (*stage, error) {
 		opts: o, stop: stop, wake: make(chan struct{}, 1),
 		where: place{conversation: "general", nick: "Tester"},
 		view:  newView(o, time.Now()),
-		book:  newBook(),
+		book:  newBook(), refusals: refusals{},
 	}
 	gw, err := dingtalktest.New(dingtalktest.Config{
-		Listener: l, Seed: o.Seed, PlainTickets: o.PlainTickets, Down: dingtalktest.DownHold,
+		Listener: l, Seed: o.Seed, PlainTickets: !o.AwkwardTickets, Down: dingtalktest.DownHold,
 		Apps:  []dingtalktest.Credentials{{ClientID: o.ClientID, Secret: o.Secret}},
-		OnAck: s.acked, OnSend: s.replied, OnSession: s.moved,
+		OnAck: s.acked, OnSend: s.replied, OnSession: s.moved, OnRefusal: s.refused,
 	})
 	if err != nil {
 		return nil, err
@@ -125,6 +125,9 @@ func (s *stage) settle(ctx context.Context) {
 func (s *stage) verdict(interrupted bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range s.refusals.rest() {
+		s.view.show(e)
+	}
 	s.view.show(s.book.end(s.app.Stats().Sent))
 	switch {
 	case s.view.err != nil:

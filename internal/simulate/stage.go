@@ -35,9 +35,10 @@ type stage struct {
 
 	// mu guards what follows. It is held while something is pushed and shown, so that
 	// the answer is shown behind it; the gateway's locks are taken within.
-	mu   sync.Mutex
-	view view
-	book book
+	mu       sync.Mutex
+	view     view
+	book     book
+	refusals refusals
 }
 
 // errTooMany refuses a push.
@@ -165,6 +166,16 @@ func (s *stage) replied(sent dingtalktest.Sent) {
 func (s *stage) moved(i dingtalktest.SessionInfo) {
 	s.show(socketEvent(i))
 	s.awaken()
+}
+
+// refused is the gateway's hook for refusals.
+func (s *stage) refused(r dingtalktest.Refusal) {
+	e := refusedEvent(r, s.opts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusals.due(&e, time.Now()) {
+		s.showLocked(e)
+	}
 }
 
 // script does the steps; it ends early, without an error, when ctx is done.

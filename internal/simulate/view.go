@@ -70,6 +70,8 @@ func (e event) line() string {
 		return e.replyLine()
 	case evSession:
 		return e.sessionLine()
+	case evRefused:
+		return e.refusedLine()
 	case evStats:
 		s := e.Stats
 		return fmt.Sprintf("stats  %d pushed (%d again), %d answered, %d unanswered, %d lost, "+
