@@ -77,7 +77,11 @@ func (r *Relay) Replay(
 // message is not found here.
 func (r *Relay) replayPending(ctx context.Context, seq store.Seq, route string) error {
 	r.chooseRoute(seq, route)
-	if _, err := r.cfg.Store.LoadInbox(ctx, seq); err != nil {
+	found, err := r.cfg.Store.LoadInbox(ctx, seq)
+	if err == nil && len(found) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
 		r.forgetRoute(seq)
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -248,8 +252,8 @@ func (r *Relay) isPurged(ctx context.Context, seq store.Seq) bool {
 	if int64(seq) > r.purgedIn.Load() {
 		return false
 	}
-	_, err := r.cfg.Store.LoadInbox(ctx, seq)
-	return errors.Is(err, store.ErrNotFound)
+	found, err := r.cfg.Store.LoadInbox(ctx, seq)
+	return err == nil && len(found) == 0
 }
 
 // isPurgedReply is isPurged for a reply.
@@ -257,8 +261,8 @@ func (r *Relay) isPurgedReply(ctx context.Context, seq store.Seq) bool {
 	if int64(seq) > r.purgedOut.Load() {
 		return false
 	}
-	_, err := r.cfg.Store.LoadOutbox(ctx, seq)
-	return errors.Is(err, store.ErrNotFound)
+	found, err := r.cfg.Store.LoadOutbox(ctx, seq)
+	return err == nil && len(found) == 0
 }
 
 // chooseRoute has a message handled by a route of its own.

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -20,7 +21,7 @@ import (
 type feed[K comparable, T any] struct {
 	// immutable
 	enqueue func(K, T) error
-	load    func(context.Context, store.Seq) (T, error)
+	load    func(context.Context, []store.Seq) (map[store.Seq]T, error)
 	wake    func()
 
 	// spilled counts the numbers held here, late ones included. Written under mu,
@@ -28,6 +29,10 @@ type feed[K comparable, T any] struct {
 	spilled atomic.Int64
 
 	mu sync.Mutex // guards the following fields
+	// room is how many items the dispatcher may have room for: as many as have left
+	// it since it was full, and plenty if it never was. What is admitted besides
+	// makes it less; then a few items are read for nothing.
+	room int
 	// waiting has an entry for each key with items that are only in the store.
 	waiting map[K]*spill[K]
 	// ready lists the keys that may find room now; each at most once.
@@ -45,6 +50,7 @@ type spill[K comparable] struct {
 	key    K
 	seqs   []store.Seq
 	listed bool // in ready
+	room   int  // as in feed, for this key
 }
 
 type lateItem[K comparable] struct {
@@ -53,9 +59,11 @@ type lateItem[K comparable] struct {
 }
 
 func newFeed[K comparable, T any](
-	enqueue func(K, T) error, load func(context.Context, store.Seq) (T, error), wake func(),
+	enqueue func(K, T) error,
+	load func(context.Context, []store.Seq) (map[store.Seq]T, error),
+	wake func(),
 ) *feed[K, T] {
-	return &feed[K, T]{enqueue: enqueue, load: load, wake: wake}
+	return &feed[K, T]{enqueue: enqueue, load: load, wake: wake, room: plenty}
 }
 
 // admit takes an item that has just been committed.
@@ -156,7 +164,7 @@ func (f *feed[K, T]) endSeeding() {
 func (f *feed[K, T]) spillLocked(k K, seq store.Seq, why error) {
 	s := f.waiting[k]
 	if s == nil {
-		s = &spill[K]{key: k}
+		s = &spill[K]{key: k, room: plenty}
 		if f.waiting == nil {
 			f.waiting = make(map[K]*spill[K])
 		}
@@ -164,6 +172,7 @@ func (f *feed[K, T]) spillLocked(k K, seq store.Seq, why error) {
 	}
 	s.seqs = append(s.seqs, seq)
 	f.spilled.Add(1)
+	f.noRoomLocked(s, why)
 	if !errors.Is(why, dispatch.ErrKeyFull) {
 		f.listLocked(s)
 		f.wake()
@@ -177,13 +186,25 @@ func (f *feed[K, T]) listLocked(s *spill[K]) {
 	}
 }
 
+// noRoomLocked notes why an item of s was refused, if it was.
+func (f *feed[K, T]) noRoomLocked(s *spill[K], why error) {
+	switch {
+	case errors.Is(why, dispatch.ErrKeyFull):
+		s.room = 0
+	case why != nil:
+		f.room = 0
+	}
+}
+
 // freed tells that an item of k has left the dispatcher.
 func (f *feed[K, T]) freed(k K) {
 	if f.spilled.Load() == 0 {
 		return
 	}
 	f.mu.Lock()
+	f.room++
 	if s := f.waiting[k]; s != nil {
+		s.room++
 		f.listLocked(s)
 	}
 	ready := len(f.ready) > 0
@@ -193,83 +214,97 @@ func (f *feed[K, T]) freed(k K) {
 	}
 }
 
-// refill loads and enqueues what finds room. It is called by one goroutine at a
-// time. An error is the store's; the items stay listed.
-func (f *feed[K, T]) refill(ctx context.Context) error {
+// refillBatch is the most items that one read of the store brings.
+const refillBatch = 128
+
+// plenty is more room than any batch needs.
+const plenty = math.MaxInt32
+
+// refill loads and enqueues what finds room, many items with one read. It is called
+// by one goroutine at a time, and tells whether it read anything. An error is the
+// store's; the items stay listed.
+func (f *feed[K, T]) refill(ctx context.Context) (read bool, err error) {
+	var b batch[K]
 	for ctx.Err() == nil {
-		s, seq := f.next()
-		if s == nil {
-			return nil
+		if f.next(&b); len(b.seqs) == 0 {
+			return read, nil
 		}
-		item, err := f.load(ctx, seq)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			f.shift(s)
-			continue
-		case err != nil:
-			return err
+		read = true
+		items, err := f.load(ctx, b.seqs)
+		if err != nil {
+			return read, err
 		}
-		if !f.place(s, item) {
-			return nil
+		seqs := b.seqs
+		for _, part := range b.parts {
+			if !f.place(part.s, seqs[:part.n], items) {
+				return read, nil
+			}
+			seqs = seqs[part.n:]
 		}
 	}
-	return ctx.Err()
+	return read, ctx.Err()
 }
 
-// next gives the first ready key and its oldest number.
-func (f *feed[K, T]) next() (*spill[K], store.Seq) {
+// batch lists the oldest numbers of some keys.
+type batch[K comparable] struct {
+	parts []part[K]
+	seqs  []store.Seq // of all parts, one after the other
+}
+
+type part[K comparable] struct {
+	s *spill[K]
+	n int
+}
+
+// next gives the oldest numbers of the first ready keys, as many as there may be
+// room for and one at least. The keys share it evenly.
+func (f *feed[K, T]) next(b *batch[K]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	b.parts, b.seqs = b.parts[:0], b.seqs[:0]
 	if len(f.ready) == 0 {
-		return nil, 0
+		return
 	}
-	return f.ready[0], f.ready[0].seqs[0]
+	left := min(max(f.room, 1), refillBatch)
+	each := max(left/len(f.ready), 1)
+	for _, s := range f.ready[:min(left, len(f.ready))] {
+		n := min(each, len(s.seqs), max(s.room, 1))
+		b.parts = append(b.parts, part[K]{s, n})
+		b.seqs = append(b.seqs, s.seqs[:n]...)
+	}
 }
 
-// place enqueues the oldest item of s; it returns false when there is no room at
-// all.
-func (f *feed[K, T]) place(s *spill[K], item T) bool {
+// place enqueues the oldest items of s, the first ready key, whose turn ends then.
+// One that is not in the store any more is forgotten. It returns false when there
+// is no room at all.
+func (f *feed[K, T]) place(s *spill[K], seqs []store.Seq, items map[store.Seq]T) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gone != nil {
 		return false
 	}
-	err := f.enqueue(s.key, item)
-	switch {
-	case err == nil:
-		f.shiftLocked(s)
-		return true
-	case errors.Is(err, dispatch.ErrKeyFull):
-		f.unlistLocked(s)
-		return true
-	default:
-		// The whole is full, or this key has more than its share: the next key
-		// goes first when there is room again.
-		f.unlistLocked(s)
-		f.listLocked(s)
-		return false
+	var err error
+	for _, seq := range seqs {
+		if item, found := items[seq]; found {
+			if err = f.enqueue(s.key, item); err != nil {
+				break
+			}
+			f.room, s.room = max(f.room-1, 0), max(s.room-1, 0)
+		}
+		s.seqs = s.seqs[1:]
+		f.spilled.Add(-1)
 	}
-}
-
-func (f *feed[K, T]) shift(s *spill[K]) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.gone == nil {
-		f.shiftLocked(s)
-	}
-}
-
-// shiftLocked forgets the oldest number of s, the first ready key, and lets the
-// next key have its turn.
-func (f *feed[K, T]) shiftLocked(s *spill[K]) {
-	s.seqs = s.seqs[1:]
-	f.spilled.Add(-1)
+	f.noRoomLocked(s, err)
 	f.unlistLocked(s)
-	if len(s.seqs) == 0 {
+	switch {
+	case len(s.seqs) == 0:
 		delete(f.waiting, s.key)
-		return
+	case !errors.Is(err, dispatch.ErrKeyFull):
+		f.listLocked(s)
 	}
-	f.listLocked(s)
+	// The whole is full, or this key has more than its share: the next key goes
+	// first when there is room again.
+	return err == nil || errors.Is(err, dispatch.ErrKeyFull)
 }
 
 func (f *feed[K, T]) unlistLocked(s *spill[K]) {

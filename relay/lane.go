@@ -159,16 +159,20 @@ func (l *Lane) newTask(d message.Delivery) *task {
 	return t
 }
 
-func (l *Lane) load(ctx context.Context, seq store.Seq) (*task, error) {
-	p, err := l.relay.cfg.Store.LoadInbox(ctx, seq)
+func (l *Lane) load(ctx context.Context, seqs []store.Seq) (map[store.Seq]*task, error) {
+	found, err := l.relay.cfg.Store.LoadInbox(ctx, seqs...)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{lane: l, msg: p.Message, seq: seq, attempts: p.Attempts, notBefore: p.At}
-	if l.relay.mayHaveRun(p) {
-		t.attempts++ // a try that came to no end is one
+	tasks := make(map[store.Seq]*task, len(found))
+	for _, p := range found {
+		t := &task{lane: l, msg: p.Message, seq: p.Seq, attempts: p.Attempts, notBefore: p.At}
+		if l.relay.mayHaveRun(p) {
+			t.attempts++ // a try that came to no end is one
+		}
+		tasks[p.Seq] = t
 	}
-	return t, nil
+	return tasks, nil
 }
 
 func (l *Lane) stuck(t *dispatch.Task[message.ConversationID, *task]) {

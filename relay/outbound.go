@@ -78,14 +78,24 @@ func (r *Relay) queueReplies(replies []message.Outbound, seqs []store.Seq, s *Se
 	return fresh
 }
 
-func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
-	o, err := r.cfg.Store.LoadOutbox(ctx, seq)
+func (r *Relay) loadOut(
+	ctx context.Context, seqs []store.Seq,
+) (map[store.Seq]*outTask, error) {
+	found, err := r.cfg.Store.LoadOutbox(ctx, seqs...)
 	if err != nil {
 		return nil, err
 	}
+	tasks := make(map[store.Seq]*outTask, len(found))
+	for i := range found {
+		tasks[found[i].Seq] = r.loadedReply(ctx, &found[i])
+	}
+	return tasks, nil
+}
+
+func (r *Relay) loadedReply(ctx context.Context, o *store.Outgoing) *outTask {
 	t := &outTask{
-		relay: r, seq: seq, reply: &o.Reply, attempts: o.Attempts, notBefore: o.At,
-		since: r.revivedAt(ctx, seq, o.Reply.CreatedAt),
+		relay: r, seq: o.Seq, reply: &o.Reply, attempts: o.Attempts, notBefore: o.At,
+		since: r.revivedAt(ctx, o.Seq, o.Reply.CreatedAt),
 	}
 	if o.State == store.StateSending {
 		r.count.uncertain.Add(1)
@@ -97,7 +107,7 @@ func (r *Relay) loadOut(ctx context.Context, seq store.Seq) (*outTask, error) {
 			t.reason = discardUncertain
 		}
 	}
-	return t, nil
+	return t
 }
 
 // runSend moves an item one step on: it waits for its time and the limits, has

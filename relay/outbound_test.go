@@ -213,8 +213,9 @@ func TestAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 		k.sender.until = func() {
 			o, err := k.store.LoadOutbox(t.Context(), 1)
 			require.NoError(t, err)
-			require.Equal(t, store.StateSending, o.State)
-			require.Equal(t, 1, o.Attempts)
+			require.Len(t, o, 1)
+			require.Equal(t, store.StateSending, o[0].State)
+			require.Equal(t, 1, o[0].Attempts)
 		}
 		k.offer("a1", "a")
 		synctest.Wait()

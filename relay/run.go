@@ -16,8 +16,13 @@ import (
 // seedPage is how many numbers one read of the store brings at the start.
 const seedPage = 8192
 
-// retryRefill is the wait after a read of the store has failed.
-const retryRefill = time.Second
+// Waits of the refilling goroutine: after a read of the store has failed, and after
+// one that brought something. While one waits, more room appears in the queues,
+// which hold enough for that time, so that the next read brings many items.
+const (
+	retryRefill = time.Second
+	refillRest  = time.Millisecond
+)
 
 // Run commits, refills and keeps order until [Relay.Shutdown] has finished. If ctx
 // is done first, Run shuts down with no budget: what runs is cancelled and what
@@ -167,28 +172,38 @@ func (r *Relay) refillLoop(ctx context.Context) {
 			return
 		case <-r.wakeup:
 		}
-		if err := r.refill(ctx); err != nil && ctx.Err() == nil {
+		read, err := r.refill(ctx)
+		if err != nil && ctx.Err() == nil {
 			r.cfg.Logger.Error("reading stored items failed", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryRefill):
-				r.wake()
-			}
+			r.wake()
+			rest(ctx, retryRefill)
+		} else if read {
+			rest(ctx, refillRest)
 		}
 	}
 }
 
-func (r *Relay) refill(ctx context.Context) error {
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (r *Relay) refill(ctx context.Context) (read bool, err error) {
 	r.wakeStale()
 	for _, l := range r.allLanes() {
 		if l.feed.spilled.Load() == 0 {
 			continue
 		}
-		if err := l.feed.refill(ctx); err != nil {
-			return err
+		some, err := l.feed.refill(ctx)
+		read = read || some
+		if err != nil {
+			return read, err
 		}
 	}
-	return r.outFeed.refill(ctx)
+	some, err := r.outFeed.refill(ctx)
+	return read || some, err
 }
 
 // Nudge has every message that waits for a handler tried now: somebody may be there

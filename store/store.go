@@ -222,10 +222,12 @@ type Store interface {
 	InboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
 	// OutboxHeads does the same for outbox items that are pending or sending.
 	OutboxHeads(ctx context.Context, after Seq, limit int) ([]Head, error)
-	// LoadInbox reads one pending item; ErrNotFound if it is done, dead or unknown.
-	LoadInbox(ctx context.Context, seq Seq) (Pending, error)
-	// LoadOutbox reads one unsent item; ErrNotFound if it is sent, dead or unknown.
-	LoadOutbox(ctx context.Context, seq Seq) (Outgoing, error)
+	// LoadInbox reads those of the items that are pending, each once, in the order of
+	// their numbers and all as the same commit left them. What is done, dead or
+	// unknown is left out. Many at once cost less than one at a time.
+	LoadInbox(ctx context.Context, seqs ...Seq) ([]Pending, error)
+	// LoadOutbox does the same for those that are pending or sending.
+	LoadOutbox(ctx context.Context, seqs ...Seq) ([]Outgoing, error)
 	// DeadLetters lists dead letters, the last one buried first, at most limit of
 	// them.
 	DeadLetters(ctx context.Context, limit int) ([]Dead, error)

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/penstock-io/penstock/store"
 )
@@ -63,33 +64,42 @@ func heads[T any](
 }
 
 // LoadInbox implements store.Store.
-func (s *Store) LoadInbox(ctx context.Context, seq store.Seq) (store.Pending, error) {
+func (s *Store) LoadInbox(ctx context.Context, seqs ...store.Seq) ([]store.Pending, error) {
 	if err := s.rlock(ctx); err != nil {
-		return store.Pending{}, err
+		return nil, err
 	}
 	defer s.mu.RUnlock()
-	item := s.inbox.get(seq)
-	if item == nil {
-		return store.Pending{}, store.ErrNotFound
-	}
-	return store.Pending{
-		Seq: seq, Message: item.message, Attempts: item.attempts, At: item.at,
-	}, nil
+	return loaded(&s.inbox, seqs, func(seq store.Seq, item *inboxItem) store.Pending {
+		return store.Pending{
+			Seq: seq, Message: item.message, Attempts: item.attempts, At: item.at,
+		}
+	}), nil
 }
 
 // LoadOutbox implements store.Store.
-func (s *Store) LoadOutbox(ctx context.Context, seq store.Seq) (store.Outgoing, error) {
+func (s *Store) LoadOutbox(ctx context.Context, seqs ...store.Seq) ([]store.Outgoing, error) {
 	if err := s.rlock(ctx); err != nil {
-		return store.Outgoing{}, err
+		return nil, err
 	}
 	defer s.mu.RUnlock()
-	item := s.outbox.get(seq)
-	if item == nil {
-		return store.Outgoing{}, store.ErrNotFound
+	return loaded(&s.outbox, seqs, func(seq store.Seq, item *outboxItem) store.Outgoing {
+		return store.Outgoing{
+			Seq: seq, Reply: *item.reply, State: item.state, Attempts: item.attempts, At: item.at,
+		}
+	}), nil
+}
+
+func loaded[T, L any](
+	items *series[T], seqs []store.Seq, load func(store.Seq, *T) L,
+) []L {
+	seqs = slices.Compact(slices.Sorted(slices.Values(seqs)))
+	found := make([]L, 0, len(seqs))
+	for _, seq := range seqs {
+		if item := items.get(seq); item != nil {
+			found = append(found, load(seq, item))
+		}
 	}
-	return store.Outgoing{
-		Seq: seq, Reply: *item.reply, State: item.state, Attempts: item.attempts, At: item.at,
-	}, nil
+	return found
 }
 
 // DeadLetters implements store.Store.

@@ -44,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("pending:", p.Message.Text)
+	fmt.Println("pending:", p[0].Message.Text)
 	// Output:
 	// commit: <nil>
 	// in use: true

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/store"
@@ -86,16 +87,44 @@ func scan(rows *sql.Rows, each func() error) (err error) {
 
 // loaded is an item as it lies in the file.
 type loaded struct {
+	seq                 store.Seq
 	state, attempts, at int64
-	body                []byte
+	body                sql.RawBytes // valid until the next row
 }
 
-func (s *Store) load1(ctx context.Context, b store.Box, seq store.Seq) (l loaded, err error) {
-	err = s.reads(ctx, func() error {
-		row := s.read.load[b].QueryRowContext(ctx, int64(seq))
-		return notFound(row.Scan(&l.state, &l.attempts, &l.at, &l.body))
+// loadAll calls each for those of the items that are there. One statement reads one
+// state of the file, and one costs about as much as what it reads of many items.
+func (s *Store) loadAll(
+	ctx context.Context, b store.Box, seqs []store.Seq, each func(loaded) error,
+) error {
+	return s.reads(ctx, func() error {
+		if len(seqs) == 0 {
+			return nil
+		}
+		rows, err := s.read.load[b].QueryContext(ctx, jsonList(seqs))
+		if err != nil {
+			return err
+		}
+		return scan(rows, func() error {
+			var l loaded
+			if err := rows.Scan(&l.seq, &l.state, &l.attempts, &l.at, &l.body); err != nil {
+				return err
+			}
+			return each(l)
+		})
 	})
-	return l, err
+}
+
+// jsonList is how a statement takes a list of numbers.
+func jsonList(seqs []store.Seq) string {
+	text := []byte{'['}
+	for i, seq := range seqs {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(seq), 10)
+	}
+	return string(append(text, ']'))
 }
 
 func notFound(err error) error {
@@ -106,34 +135,38 @@ func notFound(err error) error {
 }
 
 // LoadInbox implements store.Store.
-func (s *Store) LoadInbox(ctx context.Context, seq store.Seq) (store.Pending, error) {
-	l, err := s.load1(ctx, store.BoxInbox, seq)
-	if err != nil {
-		return store.Pending{}, err
-	}
-	m, err := readInbound(l.body)
-	if err != nil {
-		return store.Pending{}, fmt.Errorf("message %d: %w", seq, err)
-	}
-	return store.Pending{
-		Seq: seq, Message: m, Attempts: int(l.attempts), At: fromMillis(l.at),
-	}, nil
+func (s *Store) LoadInbox(
+	ctx context.Context, seqs ...store.Seq,
+) (items []store.Pending, err error) {
+	err = s.loadAll(ctx, store.BoxInbox, seqs, func(l loaded) error {
+		m, err := readInbound(l.body)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", l.seq, err)
+		}
+		items = append(items, store.Pending{
+			Seq: l.seq, Message: m, Attempts: int(l.attempts), At: fromMillis(l.at),
+		})
+		return nil
+	})
+	return items, err
 }
 
 // LoadOutbox implements store.Store.
-func (s *Store) LoadOutbox(ctx context.Context, seq store.Seq) (store.Outgoing, error) {
-	l, err := s.load1(ctx, store.BoxOutbox, seq)
-	if err != nil {
-		return store.Outgoing{}, err
-	}
-	o, err := readOutbound(l.body)
-	if err != nil {
-		return store.Outgoing{}, fmt.Errorf("reply %d: %w", seq, err)
-	}
-	return store.Outgoing{
-		Seq: seq, Reply: *o, State: fromState(l.state), Attempts: int(l.attempts),
-		At: fromMillis(l.at),
-	}, nil
+func (s *Store) LoadOutbox(
+	ctx context.Context, seqs ...store.Seq,
+) (items []store.Outgoing, err error) {
+	err = s.loadAll(ctx, store.BoxOutbox, seqs, func(l loaded) error {
+		o, err := readOutbound(l.body)
+		if err != nil {
+			return fmt.Errorf("reply %d: %w", l.seq, err)
+		}
+		items = append(items, store.Outgoing{
+			Seq: l.seq, Reply: *o, State: fromState(l.state), Attempts: int(l.attempts),
+			At: fromMillis(l.at),
+		})
+		return nil
+	})
+	return items, err
 }
 
 // DeadLetters implements store.Store.

@@ -88,8 +88,8 @@ func textsOf(b store.Box) *texts {
 		ids:     `SELECT at, {side}_ids FROM commits WHERE n = ?1`,
 		count:   `SELECT count(*) FROM {items}`,
 		heads:   `SELECT seq, inst, conv FROM {items} WHERE seq > ?1 ORDER BY seq LIMIT ?2`,
-		load: `SELECT state, attempts, at, body FROM {items} JOIN {body} USING (seq)
-			WHERE seq = ?1`,
+		load: `SELECT seq, state, attempts, at, body FROM {items} CROSS JOIN {body} USING (seq)
+			WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
 		show: `SELECT seq, inst, conv, state, attempts, added, at, coalesce(reason, ''), body
 			FROM {items} CROSS JOIN {body} USING (seq)`, // filters come before bodies
 		ended: `SELECT at, ends FROM commits WHERE {side}_low <= ?1 AND {side}_high >= ?1

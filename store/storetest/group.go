@@ -236,8 +236,8 @@ func (e *env) checkSums(items int) {
 		}
 	}
 	p, err := e.store.LoadInbox(e.Context(), heads[items-1].Seq)
-	if err == nil && p.Message.Conversation.ID != heads[items-1].Conversation {
-		e.Errorf("item %d is of another conversation", p.Seq)
+	if err != nil || len(p) > 0 && p[0].Message.Conversation.ID != heads[items-1].Conversation {
+		e.Errorf("item %d is of another conversation: %+v, %v", heads[items-1].Seq, p, err)
 	}
 	dead, err := e.store.DeadLetters(e.Context(), all)
 	if err != nil || len(dead)%2 != 0 {

@@ -346,8 +346,10 @@ func (m *model) compareInbox(e *modelEnv) {
 			Installation: want.Message.Installation,
 			Conversation: want.Message.Conversation.ID,
 		}, heads[i])
-		got, err := e.store.LoadInbox(e.outer.Context(), want.Seq)
+		loaded, err := e.store.LoadInbox(e.outer.Context(), want.Seq)
 		require.NoError(e, err)
+		require.Len(e, loaded, 1)
+		got := loaded[0]
 		require.Equal(e, want.Attempts, got.Attempts)
 		require.True(e, want.At.Equal(got.At))
 		require.Equal(e, want.Message.Text, got.Message.Text)
@@ -364,8 +366,10 @@ func (m *model) compareOutbox(e *modelEnv) {
 			Installation: want.Reply.Installation,
 			Conversation: want.Reply.Conversation,
 		}, heads[i])
-		got, err := e.store.LoadOutbox(e.outer.Context(), want.Seq)
+		loaded, err := e.store.LoadOutbox(e.outer.Context(), want.Seq)
 		require.NoError(e, err)
+		require.Len(e, loaded, 1)
+		got := loaded[0]
 		require.Equal(e, want.Attempts, got.Attempts)
 		require.Equal(e, want.State, got.State)
 		require.True(e, want.At.Equal(got.At))

@@ -83,6 +83,47 @@ func checkPages(e *env, list headsFunc, want []store.Seq) {
 	require.Empty(e, get(0, -1))
 }
 
+func testLoadMany(e *env) {
+	const items = 200
+	var in, out []store.Seq
+	for i := range items {
+		id := message.ID(fmt.Sprint("m", i))
+		in = append(in, e.one(id))
+		out = append(out, e.add(id)...)
+	}
+	var ops []store.Op
+	keep := func(i int) bool { return i%3 != 0 }
+	for i := range items {
+		if !keep(i) {
+			ops = append(ops, &store.Finish{Seq: in[i]}, &store.Discard{Seq: out[i]})
+		}
+	}
+	e.commit(append(ops, &store.Postpone{Seq: in[1], Attempts: 7}, &store.Begin{Seq: out[1]})...)
+	p, err := e.store.LoadInbox(e.Context(), asked(in)...)
+	require.NoError(e, err)
+	o, err := e.store.LoadOutbox(e.Context(), asked(out)...)
+	require.NoError(e, err)
+	require.Equal(e, 7, p[0].Attempts)
+	require.Equal(e, store.StateSending, o[0].State)
+	var inbox, outbox []store.Seq
+	for i := range p {
+		inbox, outbox = append(inbox, p[i].Seq), append(outbox, o[i].Seq)
+		require.Equal(e, p[i].Message.ID, o[i].Reply.ID, "each is what its number says")
+	}
+	require.Equal(e, kept(in, keep), inbox)
+	require.Equal(e, kept(out, keep), outbox)
+	p, err = e.store.LoadInbox(e.Context())
+	require.NoError(e, err)
+	require.Empty(e, p)
+}
+
+// asked gives numbers in no order, some of them twice, and some that are unknown.
+func asked(ns []store.Seq) []store.Seq {
+	ns = append(slices.Clone(ns), ns[len(ns)/2:]...)
+	slices.Reverse(ns)
+	return append(ns, 0, -1, math.MaxInt64, math.MinInt64)
+}
+
 func testDeadLetters(e *env) {
 	in := e.append(inbound("a"), inbound("b"), inbound("c"))
 	out := e.add("x", "y")

@@ -94,6 +94,7 @@ var tests = []test{
 	{"GroupCancelled", testGroupCancelled},
 	{"GroupLarge", testGroupLarge},
 	{"Heads", testHeads},
+	{"LoadMany", testLoadMany},
 	{"DeadLetters", testDeadLetters},
 	{"Counts", testCounts},
 	{"ReadCancelled", testReadCancelled},
@@ -220,28 +221,32 @@ func (e *env) pending(seq store.Seq) store.Pending {
 	e.Helper()
 	p, err := e.store.LoadInbox(e.Context(), seq)
 	require.NoError(e, err)
-	require.Equal(e, seq, p.Seq)
-	return p
+	require.Len(e, p, 1)
+	require.Equal(e, seq, p[0].Seq)
+	return p[0]
 }
 
 func (e *env) outgoing(seq store.Seq) store.Outgoing {
 	e.Helper()
 	o, err := e.store.LoadOutbox(e.Context(), seq)
 	require.NoError(e, err)
-	require.Equal(e, seq, o.Seq)
-	return o
+	require.Len(e, o, 1)
+	require.Equal(e, seq, o[0].Seq)
+	return o[0]
 }
 
 func (e *env) noInbox(seq store.Seq) {
 	e.Helper()
-	_, err := e.store.LoadInbox(e.Context(), seq)
-	require.ErrorIs(e, err, store.ErrNotFound)
+	p, err := e.store.LoadInbox(e.Context(), seq)
+	require.NoError(e, err)
+	require.Empty(e, p)
 }
 
 func (e *env) noOutbox(seq store.Seq) {
 	e.Helper()
-	_, err := e.store.LoadOutbox(e.Context(), seq)
-	require.ErrorIs(e, err, store.ErrNotFound)
+	o, err := e.store.LoadOutbox(e.Context(), seq)
+	require.NoError(e, err)
+	require.Empty(e, o)
 }
 
 // cancelled is a context that is done.
