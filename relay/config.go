@@ -61,7 +61,9 @@ type Rate struct {
 type Config struct {
 	Handler router.Handler
 	Store   store.Store
-	Writer  store.WriterConfig
+	// Writer sets the bounds of commits. Writer.Gather has a default of 1 ms if
+	// Durable is set: a flush to the disk is shared by what comes in that time.
+	Writer store.WriterConfig
 	// Admin reads for [Relay.Requeue], [Relay.Replay] and [Relay.Purge]. Default:
 	// Store, if it can.
 	Admin store.Admin
@@ -135,6 +137,9 @@ type Hooks struct {
 func (c Config) withDefaults() Config {
 	c.Inbound = c.Inbound.or(Queue{Workers: 8, PerKey: 256, Pending: 2048, Timeout: 120 * time.Second})
 	c.Outbound = c.Outbound.or(Queue{Workers: 512, PerKey: 64, Pending: 16384, Timeout: 30 * time.Second})
+	if c.Durable {
+		setDefault(&c.Writer.Gather, time.Millisecond)
+	}
 	setDefault(&c.SyncWorkers, 64)
 	setDefault(&c.SyncWithin, 1800*time.Millisecond)
 	setDefault(&c.Attempts, 8)

@@ -26,6 +26,10 @@ type WriterConfig struct {
 	// MaxAppendBytes is how many bytes of Message.Raw those appends may hold; a
 	// message larger than that is never taken. 0 means DefaultMaxAppendBytes.
 	MaxAppendBytes int64
+	// Gather is the least time between the beginnings of two commits while ops come
+	// in a steady stream, so that each commit holds several of them. An op that
+	// comes alone never waits. 0 means that no op ever waits.
+	Gather time.Duration
 	// FlushWithin is how long the commits of a stopping writer may take. 0 means
 	// DefaultFlushWithin.
 	FlushWithin time.Duration
@@ -58,6 +62,8 @@ func (c WriterConfig) validate() error {
 		return errors.New("store: MaxAppends must not be negative")
 	case c.MaxAppendBytes < 0:
 		return errors.New("store: MaxAppendBytes must not be negative")
+	case c.Gather < 0:
+		return errors.New("store: Gather must not be negative")
 	case c.FlushWithin < 0:
 		return errors.New("store: FlushWithin must not be negative")
 	}
@@ -108,8 +114,8 @@ type WriterStats struct {
 }
 
 // Writer commits the ops of any number of goroutines to a store, all that are
-// waiting at once in one group. It never waits for more to come. Make one with
-// NewWriter and call Run once. Ops are committed, and their completers told, in
+// waiting at once in one group. It waits for more to come only as WriterConfig.Gather
+// says. Make one with NewWriter and call Run once. Ops are committed, and their completers told, in
 // the order in which Submit took them.
 type Writer struct {
 	// immutable:
@@ -118,8 +124,9 @@ type Writer struct {
 	wake  chan struct{} // one token at most: sent when asleep turns false; never closed
 
 	// owned by Run:
-	spare []entry // the queue's other buffer
-	ops   []Op    // the group being committed
+	spare     []entry // the queue's other buffer
+	ops       []Op    // the group being committed
+	gathering gathering
 
 	mu sync.Mutex
 	// guarded by mu:

@@ -30,7 +30,9 @@ func (w *Writer) Run(ctx context.Context) error {
 	defer stop()
 
 	for ctx.Err() == nil {
+		w.gather(ctx)
 		if queue := w.take(); queue != nil {
+			w.gathering.began = time.Now()
 			w.drain(commits, queue)
 			continue
 		}

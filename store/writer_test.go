@@ -76,6 +76,7 @@ func TestWriterConfig(t *testing.T) {
 		"MaxGroup":       {MaxGroup: -1},
 		"MaxAppends":     {MaxAppends: -1},
 		"MaxAppendBytes": {MaxAppendBytes: -1},
+		"Gather":         {Gather: -1},
 		"FlushWithin":    {FlushWithin: -1},
 	} {
 		_, err := store.NewWriter(&fake{}, cfg)
