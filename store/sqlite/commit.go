@@ -88,7 +88,7 @@ func (s *Store) takeLocked() {
 	for _, x := range g.exhumed {
 		s.boxes[x.box].dead--
 	}
-	s.written += 8 + int64(len(g.arena))/pageSize*5/4
+	s.written += 8*s.w.pageSize + int64(len(g.arena))*5/4
 }
 
 // transact runs fn in a transaction, of which nothing holds if there is an error.

@@ -18,6 +18,8 @@ type conn struct {
 	c     driver.Conn
 	stmts map[string]statement
 	args  []driver.NamedValue
+
+	pageSize int64 // of the file, once it is configured
 }
 
 type statement interface {

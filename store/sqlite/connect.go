@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	pageSize     = 8192
+	newPageSize  = 4096        // of a new file
 	fullSync     = 2           // what PRAGMA synchronous says of FULL
 	logLimit     = 64 << 20    // what the log file is cut to when it is reset
 	readerCache  = 8 << 20     // of each reading connection
@@ -20,10 +20,9 @@ const (
 	readerPatrol = time.Minute // after which an idle one is closed
 )
 
-// settings are what every connection needs. page_size works only before the first
-// table of a new file, and before WAL.
+// settings are what every connection needs, after the size of pages, which can be
+// set only before WAL.
 const settings = `
-PRAGMA page_size = %d;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 0;
@@ -50,11 +49,14 @@ func (c *conn) configure(cfg Config, wait time.Duration) error {
 	if err := c.waitFor(wait); err != nil {
 		return err
 	}
+	if err := c.sizePages(); err != nil {
+		return err
+	}
 	maxPages := int64(1<<32 - 2) // what SQLite itself allows
 	if cfg.MaxBytes > 0 {
-		maxPages = max(1, cfg.MaxBytes/pageSize)
+		maxPages = max(1, cfg.MaxBytes/c.pageSize)
 	}
-	err := c.script(fmt.Sprintf(settings, pageSize, logLimit, cfg.CacheBytes/1024, maxPages))
+	err := c.script(fmt.Sprintf(settings, logLimit, cfg.CacheBytes/1024, maxPages))
 	if err != nil {
 		return err
 	}
@@ -66,6 +68,19 @@ func (c *conn) configure(cfg Config, wait time.Duration) error {
 		return fmt.Errorf("sqlite: journal mode is %q instead of wal", mode)
 	}
 	return c.assertSync()
+}
+
+// sizePages sets the size of pages in a file that is new, and reads it: a file keeps
+// the size that it was made with.
+func (c *conn) sizePages() (err error) {
+	if err := c.script(fmt.Sprintf("PRAGMA page_size = %d", newPageSize)); err != nil {
+		return err
+	}
+	c.pageSize, err = c.number("PRAGMA page_size")
+	if err == nil && c.pageSize <= 0 {
+		err = fmt.Errorf("sqlite: page size is %d", c.pageSize)
+	}
+	return err
 }
 
 // assertSync makes sure that a commit is on the disk when it returns. It reads

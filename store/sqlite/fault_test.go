@@ -200,7 +200,7 @@ func TestDamagedInside(t *testing.T) {
 	info, err := f.Stat()
 	require.NoError(t, err)
 	noise := []byte(strings.Repeat("\xde\xad", 2048))
-	for at := int64(8192 * 3); at < info.Size(); at += 8192 {
+	for at := int64(4096 * 5); at < info.Size(); at += 8192 {
 		_, err = f.WriteAt(noise, at)
 		require.NoError(t, err)
 	}

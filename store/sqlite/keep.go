@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// checkpointPages is how many pages of log are written between two
-	// checkpoints, about, and restartPages is the length of the log from which on
-	// it begins anew.
-	checkpointPages = 1000
-	restartPages    = 4000
+	// checkpointBytes is how much of log is written between two checkpoints, about,
+	// and restartBytes is the length of the log from which on it begins anew.
+	checkpointBytes = 8 << 20
+	restartBytes    = 32 << 20
 	// catchUpWithin is the length of a pass that leaves little to move.
 	catchUpWithin = 5 * time.Millisecond
 	// smallFile is the size up to which a check holds up Open, for a fraction of a
@@ -73,7 +72,7 @@ func (s *Store) keep(ctx context.Context, c *conn) {
 
 // askForCheckpoint wakes keep when enough has been written.
 func (s *Store) askForCheckpoint() {
-	if s.written < checkpointPages {
+	if s.written < checkpointBytes {
 		return
 	}
 	s.written = 0
@@ -89,11 +88,11 @@ func (s *Store) askForCheckpoint() {
 // steps, and the log would grow meanwhile.
 func (s *Store) checkpoint(c *conn) error {
 	length, _, err := c.checkpoint("PASSIVE")
-	if err != nil || length < restartPages {
+	if err != nil || length < restartBytes {
 		return err
 	}
 	// Each pass leaves what was written meanwhile, so the last one leaves little.
-	for took := time.Hour; took > catchUpWithin && length < 2*restartPages; {
+	for took := time.Hour; took > catchUpWithin && length < 2*restartBytes; {
 		began := time.Now()
 		if length, _, err = c.checkpoint("PASSIVE"); err != nil {
 			return err
@@ -121,13 +120,13 @@ func (s *Store) checkpoint(c *conn) error {
 	return nil
 }
 
-// checkpoint runs one, and gives the length of the log in pages and whether nobody
+// checkpoint runs one, and gives the length of the log in bytes and whether nobody
 // was in its way.
-func (c *conn) checkpoint(mode string) (pages int64, whole bool, err error) {
+func (c *conn) checkpoint(mode string) (length int64, whole bool, err error) {
 	_, err = c.one("PRAGMA wal_checkpoint("+mode+")", nil, func(r row) {
-		whole, pages = r.int(0) == 0, r.int(1)
+		whole, length = r.int(0) == 0, r.int(1)*c.pageSize
 	})
-	return pages, whole, err
+	return length, whole, err
 }
 
 // round does steps of retention until nothing is left to do.

@@ -230,7 +230,7 @@ func TestSettings(t *testing.T) {
 	defer s.Close()
 	c := stranger(t, path)
 	for pragma, want := range map[string]string{
-		"page_size": "8192", "journal_mode": "wal", "application_id": fmt.Sprint(0x506e5374),
+		"page_size": "4096", "journal_mode": "wal", "application_id": fmt.Sprint(0x506e5374),
 		"auto_vacuum": "0",
 	} {
 		var got string

@@ -1,12 +1,16 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-io/penstock/message"
+	"github.com/penstock-io/penstock/store"
 	"github.com/penstock-io/penstock/store/sqlite"
 )
 
@@ -45,6 +49,39 @@ func TestOlderFileIsMigrated(t *testing.T) {
 	s := open(t, sqlite.Config{Path: path})
 	commit(t, s, appends("a")...)
 	require.NoError(t, s.Close())
+}
+
+// TestOlderFileKeepsItsPages opens a file whose pages have another size, which also
+// bounds what Config.MaxBytes allows.
+func TestOlderFileKeepsItsPages(t *testing.T) {
+	const size, pages = 8192, 40
+	path := filepath.Join(t.TempDir(), "penstock.db")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	c := stranger(t, path)
+	run(t, c, fmt.Sprintf("PRAGMA page_size = %d", size))
+	run(t, c, "PRAGMA journal_mode = WAL")
+	run(t, c, "VACUUM")
+	last, err := sqlite.Versions()
+	require.NoError(t, err)
+	require.NoError(t, sqlite.Migrate(t.Context(), path, last))
+	s := open(t, sqlite.Config{Path: path, MaxBytes: pages * size})
+	commit(t, s, appends("a")...)
+	for i := 0; err == nil; i++ {
+		require.Less(t, i, 100, "the file is not bounded")
+		m := inbound(fmt.Sprint("large", i))
+		m.Raw = message.Raw(strings.Repeat("x", 16<<10))
+		err = s.Commit(t.Context(), []store.Op{&store.Append{Message: m}})
+	}
+	require.ErrorIs(t, err, sqlite.ErrDiskFull)
+	require.NoError(t, s.Close())
+	run(t, c, "PRAGMA wal_checkpoint(TRUNCATE)")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.LessOrEqual(t, info.Size(), int64(pages*size))
+	require.Greater(t, info.Size(), int64(pages*size*3/4))
+	var got int
+	require.NoError(t, c.QueryRowContext(t.Context(), "PRAGMA page_size").Scan(&got))
+	require.Equal(t, size, got)
 }
 
 func TestNewerFile(t *testing.T) {

@@ -41,7 +41,7 @@ type Store struct {
 	lastAt  int64 // the time of the last commit, in ms
 	closed  bool
 	trim    trimmed // what the step of upkeep under way takes out
-	written int64   // pages since the last checkpoint, about
+	written int64   // bytes since the last checkpoint, about
 
 	mu sync.RWMutex // held shortly, after write where both are
 	// guarded by mu; changed by holders of write only:
