@@ -79,7 +79,9 @@ func TestEveryExampleConfigurationWorks(t *testing.T) {
 			t.Chdir(t.TempDir()) // what a service writes, it writes there
 			require.NotEmpty(t, cfg.Installations)
 			require.NotEmpty(t, cfg.Routes)
-			require.Empty(t, cfg.Warnings)
+			for _, w := range cfg.Warnings { // a command need not be on this machine
+				require.Contains(t, w.Key, ".exec.command", w)
+			}
 			_, err := app.New(cfg, app.Options{})
 			require.NoError(t, err)
 		})

@@ -2,6 +2,9 @@ package config
 
 import (
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,7 @@ import (
 func (d *decoder) review(c *Config) {
 	d.reviewEdge(c)
 	d.reviewClients(c.Installations)
+	d.open("admin.token", c.Admin.Token, "requests need none")
 	if len(c.Routes) == 0 {
 		d.warn("routes", "is missing, so messages are taken and not handled")
 		return
@@ -20,6 +24,7 @@ func (d *decoder) review(c *Config) {
 	for i := range c.Routes {
 		d.reviewTimes(c, i)
 		d.reviewMatch(&c.Routes[i].Match, routeKey(i)+".match")
+		d.reviewHandler(&c.Routes[i].Handler, routeKey(i)+".handler")
 	}
 }
 
@@ -186,5 +191,38 @@ func (d *decoder) reviewTimes(c *Config, i int) {
 func (d *decoder) reviewMatch(m *Match, key string) {
 	if m.Mention != nil && *m.Mention && len(m.Chats) > 0 && !slices.Contains(m.Chats, "group") {
 		d.warn(key+".mention", "is told of groups only, and chats has no group, so nothing matches")
+	}
+}
+
+// reviewHandler looks for what the handler does not do, or cannot.
+func (d *decoder) reviewHandler(h *Handler, key string) {
+	if h.HTTP != nil {
+		d.open(key+".http.secret", h.HTTP.Secret, "requests are not signed")
+	}
+	if h.Exec == nil {
+		return
+	}
+	if info, err := os.Stat(h.Exec.Dir); h.Exec.Dir != "" && (err != nil || !info.IsDir()) {
+		d.warn(key+".exec.dir", "%s is no directory here", d.shown(key+".exec.dir", h.Exec.Dir))
+		return
+	}
+	program := h.Exec.Command[0]
+	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
+		program = filepath.Join(h.Exec.Dir, program)
+		if !filepath.IsAbs(program) {
+			program = "./" + program // else it would be looked for in PATH
+		}
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		at := key + ".exec.command[0]"
+		d.warn(at, "%s is no program here that can be run, so messages become dead letters",
+			d.shown(at, h.Exec.Command[0]))
+	}
+}
+
+// open warns of a secret that the file has and that is empty, as a variable may be.
+func (d *decoder) open(key string, s Secret, so string) {
+	if s == "" && (d.given(key) || d.given(key+".file")) {
+		d.warn(key, "is empty, so %s", so)
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -114,10 +115,16 @@ func (d *decoder) named(l limit) string {
 	return fmt.Sprintf("%s (%s on line %d)", l.key, printable(d.written[l.key]), d.lineOf(l.key))
 }
 
+// minFile is room for an empty store and a few messages.
+const minFile Size = 1 << 20
+
 // store checks what is known of files that are not open yet.
 func (d *decoder) store(c *Config) {
 	if c.Store.Kind != "sqlite" {
 		return
+	}
+	if m := c.Store.MaxFile; m > 0 && m < minFile {
+		d.at("store.max_file", "is above 0, which is as large as the disk allows, and below %s", minFile)
 	}
 	info, err := os.Stat(c.Store.Path)
 	switch {
@@ -196,10 +203,26 @@ func (d *decoder) tidy(key, value string) {
 	}
 }
 
+var errURL = errors.New("not a URL with a host that can be dialled")
+
+// parseURL reads a URL with a host and, if there is one, a port that can be dialled.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" {
+		return nil, errURL
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errURL
+		}
+	}
+	return u, nil
+}
+
 func (d *decoder) base(in Installation, key, base string) {
-	u, err := url.Parse(base)
+	u, err := parseURL(base)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "",
+	case err != nil || u.User != nil || u.RawQuery != "",
 		strings.Trim(u.Path, "/") != "":
 		d.at(key, "must be a scheme and a host, such as https://api.dingtalk.com")
 	case u.Scheme == "https":
@@ -216,16 +239,16 @@ func (d *decoder) proxy(key, proxy string) {
 	if proxy == "" || proxy == "none" {
 		return
 	}
-	u, err := url.Parse(proxy)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "socks5") {
+	u, err := parseURL(proxy)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "socks5") {
 		d.at(key, "is not an http or socks5 URL, nor none")
 	}
 }
 
 // host refuses what no host is equal to.
 func (d *decoder) host(key, host string) {
-	switch u, err := url.Parse("https://" + host); {
-	case err != nil || u.Host != host || u.Hostname() == "":
+	switch u, err := parseURL("https://" + host); {
+	case err != nil || u.Host != host:
 		d.at(key, "is not a host, nor a host with a port")
 	case u.Port() == "443":
 		d.at(key, "has the port that https has anyway; leave it out")
@@ -286,8 +309,8 @@ func (d *decoder) oneHandler(h Handler, key string) {
 }
 
 func (d *decoder) http(h *HTTP, key string) {
-	u, err := url.Parse(h.URL.Reveal())
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	u, err := parseURL(h.URL.Reveal())
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		d.at(key+".url", "is not an http or https URL")
 	}
 	if len(h.OldSecrets) > 0 && h.Secret == "" {

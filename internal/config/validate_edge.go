@@ -118,10 +118,10 @@ func address(host string) netip.Addr {
 
 func (d *decoder) publicURL(e *Edge) {
 	const key = "edge.public_url"
-	u, err := url.Parse(e.PublicURL)
+	u, err := parseURL(e.PublicURL)
 	switch {
 	case e.PublicURL == "":
-	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
+	case err != nil || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" || (u.Scheme != "http" && u.Scheme != "https"):
 		d.at(key, "is not an http or https URL, such as https://bots.example.com")
 	case address(u.Hostname()).IsUnspecified():
