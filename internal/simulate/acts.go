@@ -189,10 +189,16 @@ func (s *stage) each(ctx context.Context, c Command) error {
 }
 
 // meant are the sockets that a number means; 0 means those that are not asked to
-// leave.
+// leave. One that has not been shown yet is none, so that what is done to it is shown
+// behind it.
 func (s *stage) meant(n int) (found []*dingtalktest.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, x := range s.app.Sessions() {
 		i := x.Info()
+		if !s.shown[i.ID] {
+			continue
+		}
 		if i.ID == n || n == 0 && i.State == dingtalktest.StateOpen {
 			found = append(found, x)
 		}

@@ -61,7 +61,7 @@ func newStage(o Options, l net.Listener, stop func()) (*stage, error) {
 		opts: o, stop: stop, wake: make(chan struct{}, 1),
 		where: place{conversation: "general", nick: "Tester"},
 		view:  newView(o, time.Now()),
-		book:  newBook(), refusals: refusals{},
+		book:  newBook(), refusals: refusals{}, shown: map[int]bool{},
 	}
 	gw, err := dingtalktest.New(dingtalktest.Config{
 		Listener: l, Seed: o.Seed, PlainTickets: !o.AwkwardTickets, Down: dingtalktest.DownHold,

@@ -39,6 +39,7 @@ type stage struct {
 	view     view
 	book     book
 	refusals refusals
+	shown    map[int]bool // sockets that have been shown open, and not ended
 }
 
 // errTooMany refuses a push.
@@ -164,7 +165,12 @@ func (s *stage) replied(sent dingtalktest.Sent) {
 
 // moved is the gateway's hook for sockets.
 func (s *stage) moved(i dingtalktest.SessionInfo) {
-	s.show(socketEvent(i))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.showLocked(socketEvent(i))
+	if s.shown[i.ID] = true; i.State == dingtalktest.StateClosed {
+		delete(s.shown, i.ID)
+	}
 	s.awaken()
 }
 
