@@ -12,7 +12,7 @@ const (
 	DefaultDeadFor    = 30 * 24 * time.Hour
 	DefaultHistoryFor = 24 * time.Hour
 	DefaultMaxIDs     = 8_000_000
-	DefaultCacheBytes = 64 << 20
+	DefaultCacheBytes = 32 << 20
 	DefaultBusyWait   = 5 * time.Second
 )
 
