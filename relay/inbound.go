@@ -32,6 +32,8 @@ type task struct {
 	// settled is set by whoever acknowledges a synchronous message first.
 	settled atomic.Bool
 	timer   *time.Timer // acknowledges a synchronous message that takes too long
+	// expected is set on a synchronous message whose answer is remembered for copies.
+	expected bool
 
 	append    store.Append
 	seq       store.Seq
@@ -64,6 +66,9 @@ func (t *task) unfinished() Unfinished {
 // duplicate acknowledges a copy of a message that is ours already.
 func (t *task) duplicate() {
 	t.lane.relay.count.duplicates.Add(1)
+	if t.sync && t.lane.relay.answers.join(t) {
+		return
+	}
 	t.settle(message.Accept, nil)
 }
 
@@ -85,6 +90,9 @@ func (t *task) settle(v message.Verdict, body []byte) {
 	_ = t.ack.Settle(v, body)
 	if h := t.lane.relay.cfg.Hooks.Acked; h != nil && v == message.Accept {
 		h(time.Since(t.offered))
+	}
+	if t.expected {
+		t.lane.relay.answers.give(t.claim(), v, body)
 	}
 }
 
@@ -129,6 +137,10 @@ func (t *task) appended(op *store.Append, err error) {
 		return
 	}
 	t.lane.recover()
+	if t.sync && op.State == store.StateNew {
+		t.expected = true
+		r.answers.expect(t.claim()) // before copies that wait learn of the commit
+	}
 	r.seen.Commit(t.claim())
 	switch {
 	case op.State != store.StateNew:

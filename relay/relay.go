@@ -39,13 +39,14 @@ type convKey struct {
 // may be called from any number of goroutines.
 type Relay struct {
 	// immutable
-	cfg    Config
-	admin  store.Admin // nil if the store has none
-	writer *store.Writer
-	seen   *dedup.Window[claimKey]
-	count  *counters
-	sync   *dispatch.Dispatcher[convKey, *task]
-	out    *dispatch.Dispatcher[convKey, *outTask]
+	cfg     Config
+	admin   store.Admin // nil if the store has none
+	writer  *store.Writer
+	seen    *dedup.Window[claimKey]
+	count   *counters
+	sync    *dispatch.Dispatcher[convKey, *task]
+	answers answers // to what ran in sync
+	out     *dispatch.Dispatcher[convKey, *outTask]
 	// outFeed brings replies to out.
 	outFeed *feed[convKey, *outTask]
 	// wakeup tells the refilling goroutine to look again; never closed.

@@ -22,7 +22,7 @@ func (t *task) beginSync() bool {
 	}
 	t.timer.Stop()
 	t.sync = false
-	return false
+	return false // the ordinary queue settles it, and its copies
 }
 
 // runSync is one attempt at a synchronous message.
@@ -59,6 +59,7 @@ func (t *task) answer(res router.Result, err error) router.Result {
 	if len(res.Answer) == 0 {
 		return res
 	}
+	t.lane.relay.answers.give(t.claim(), message.Accept, res.Answer)
 	t.lane.relay.count.lateAnswer.Add(1)
 	if t.msg.Kind == message.KindCard {
 		res.Replies = append(res.Replies, message.Reply{Format: message.FormatCard, Card: res.Answer})

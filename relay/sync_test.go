@@ -136,3 +136,38 @@ func TestFullSynchronousLaneFallsBackToTheQueue(t *testing.T) {
 		k.stop(time.Second)
 	})
 }
+
+// A platform that pushes a message again, under whatever frame, is told what it was
+// told before, or would have been.
+func TestACopyGetsTheSameAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, relay.Config{Handler: slow, SyncWithin: 2 * time.Second})
+		first := k.offerMessage(card("1s", "c1"))
+		during := k.offerMessage(card("1s", "c1")) // before the first is stored
+		pass(500 * time.Millisecond)
+		waiting := k.offerMessage(card("1s", "c1"))
+		synctest.Wait()
+		require.Empty(t, waiting.got())
+		pass(500 * time.Millisecond)
+		after := k.offerMessage(card("1s", "c1"))
+		synctest.Wait()
+		for _, a := range []*ack{first, during, waiting, after} {
+			require.Equal(t, []message.Verdict{message.Accept}, a.got())
+			require.JSONEq(t, `{"ok":true}`, a.body)
+		}
+
+		late := k.offerMessage(card("3s", "c2"))
+		pass(1900 * time.Millisecond)
+		copied := k.offerMessage(card("3s", "c2"))
+		pass(200 * time.Millisecond)
+		require.Equal(t, []message.Verdict{message.Accept}, late.got())
+		require.Equal(t, []message.Verdict{message.Accept}, copied.got())
+		require.Empty(t, late.body+copied.body, "nothing is known yet")
+		pass(time.Second)
+		again := k.offerMessage(card("3s", "c2"))
+		synctest.Wait()
+		require.JSONEq(t, `{"ok":true}`, again.body)
+		require.EqualValues(t, 5, k.relay.Stats().Duplicates)
+		k.stop(time.Minute)
+	})
+}
