@@ -43,6 +43,24 @@ func TestAMessageIsDoneWhenItIsAnswered(t *testing.T) {
 	require.EqualValues(t, 1, b.srv.Stats().Pushes)
 }
 
+func TestTheAppIsNamedAsTheVendorDoes(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{})
+	c := b.dial()
+	for kind, name := range map[message.Kind]string{
+		message.KindMessage: "appId", message.KindEvent: "eventUnifiedAppId",
+	} {
+		m := robot("m", "c")
+		m.Kind, m.AppID = kind, "0a1b2c3d-1111"
+		r := b.give(m)
+		f := c.read()
+		require.Equal(t, "0a1b2c3d-1111", f.Headers[name])
+		c.ok(f)
+		_, err := r.wait()
+		require.NoError(t, err)
+	}
+}
+
 func TestEventsHaveTheirHeaders(t *testing.T) {
 	t.Parallel()
 	b := serve(t, edge.Config{})

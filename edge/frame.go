@@ -40,7 +40,7 @@ func subscriptionOf(m *message.Inbound) subscription {
 // header is a member of a frame's headers.
 type header struct{ name, value string }
 
-// appendFrame adds a frame as the vendor writes it.
+// appendFrame adds a frame as the vendor writes it, without headers that are empty.
 func appendFrame(b []byte, sub subscription, id, data string, more ...header) []byte {
 	b = append(b, `{"specVersion":"1.0","type":`...)
 	b = jsonscan.AppendString(b, sub.Type)
@@ -52,6 +52,9 @@ func appendFrame(b []byte, sub subscription, id, data string, more ...header) []
 	b = strconv.AppendInt(b, time.Now().UnixMilli(), 10)
 	b = append(b, '"')
 	for _, h := range more {
+		if h.value == "" {
+			continue
+		}
 		b = jsonscan.AppendString(append(b, ','), h.name)
 		b = jsonscan.AppendString(append(b, ':'), h.value)
 	}
@@ -61,12 +64,14 @@ func appendFrame(b []byte, sub subscription, id, data string, more ...header) []
 
 // appendPush adds a message as the vendor would push it.
 func appendPush(b []byte, m *message.Inbound, sub subscription, f carrier, data string) []byte {
-	connection := header{"connectionId", f.peer.id}
+	app, connection := header{"appId", m.AppID}, header{"connectionId", f.peer.id}
 	if m.Kind != message.KindEvent {
-		return appendFrame(b, sub, f.frame, data, connection)
+		return appendFrame(b, sub, f.frame, data, connection, app)
 	}
+	app.name = "eventUnifiedAppId"
 	more := []header{
 		connection,
+		app,
 		{"eventId", string(m.ID)},
 		{"eventType", m.Topic},
 		{"eventCorpId", strings.TrimPrefix(string(m.Conversation.ID), "events:")},

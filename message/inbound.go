@@ -64,7 +64,9 @@ type Inbound struct {
 	Conversation Conversation `json:"conversation"`
 	Sender       Sender       `json:"sender"`
 	// RobotCode is the id under which the platform knows the bot, if it says.
-	RobotCode   string   `json:"robot_code,omitempty"`
+	RobotCode string `json:"robot_code,omitempty"`
+	// AppID is the id under which the platform knows the bot's application.
+	AppID       string   `json:"app_id,omitempty"`
 	Type        Type     `json:"type,omitempty"`
 	Text        string   `json:"text"`
 	Media       []Media  `json:"media,omitempty"`

@@ -82,6 +82,7 @@ func (c *codec) inbound(m *message.Inbound) {
 	c.time(&m.ReceivedAt)
 	integer(c, &m.Attempt)
 	c.time(&m.AnswerBy)
+	str(c, &m.AppID)
 }
 
 func codeMedia(c *codec, m *message.Media) {

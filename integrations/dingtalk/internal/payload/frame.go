@@ -39,6 +39,7 @@ type Frame struct {
 	EventID     string
 	EventType   string
 	EventCorpID string
+	AppID       string
 	// BornTime is the event's time, SentAt the push's, in unix milliseconds.
 	BornTime int64
 	SentAt   int64
@@ -63,6 +64,7 @@ func DecodeFrame(b []byte) (Frame, error) {
 type envelope struct {
 	kind, topic, messageID          jsonscan.Value
 	eventID, eventType, eventCorpID jsonscan.Value
+	appID                           jsonscan.Value
 	bornTime, sentAt                jsonscan.Value
 }
 
@@ -126,6 +128,8 @@ func (e *envelope) readHeaders(v jsonscan.Value) {
 			e.eventType = m.Value()
 		case "eventCorpId":
 			e.eventCorpID = m.Value()
+		case "appId", "eventUnifiedAppId": // of callbacks, of events
+			e.appID = m.Value()
 		case "eventBornTime":
 			e.bornTime = m.Value()
 		}
@@ -139,7 +143,7 @@ func (p *pack) frame(e *envelope) Frame {
 	f.BornTime, _ = e.bornTime.Int()
 	f.SentAt, _ = e.sentAt.Int()
 	words := [...]jsonscan.Value{
-		e.kind, e.topic, e.messageID, e.eventID, e.eventType, e.eventCorpID,
+		e.kind, e.topic, e.messageID, e.eventID, e.eventType, e.eventCorpID, e.appID,
 	}
 	ends := [1 + len(words)]int{len(p.buf)}
 	for i, word := range words {
@@ -150,6 +154,7 @@ func (p *pack) frame(e *envelope) Frame {
 	f.Data = all[:ends[0]]
 	for i, to := range [...]*string{
 		&f.Type, &f.Topic, &f.MessageID, &f.EventID, &f.EventType, &f.EventCorpID,
+		&f.AppID,
 	} {
 		*to = all[ends[i]:ends[i+1]]
 	}

@@ -65,6 +65,7 @@ func Inbound(
 		Platform:     Platform,
 		Topic:        f.Topic,
 		ReceivedAt:   now,
+		AppID:        f.AppID,
 		Raw:          message.Raw(f.Data),
 	}
 	kind, known := KindOf(f)
