@@ -1,5 +1,7 @@
 package message
 
+import "strings"
+
 // Platform names a vendor, for example "dingtalk".
 type Platform string
 
@@ -14,6 +16,18 @@ type ConversationID string
 // ID identifies a message inside its installation. It is the platform's stable
 // message or event id where there is one, else the id of the frame.
 type ID string
+
+// Reply makes the id of a reply to the message that no handler has returned, out of
+// something unique. By such an id the reply is found from the message after it was
+// sent.
+func (id ID) Reply(unique string) ID { return id + replySign + ID(unique) }
+
+// IsReplyTo tells whether id was made by Reply, of m or as part of one that was.
+func (id ID) IsReplyTo(m ID) bool {
+	return m != "" && strings.HasPrefix(string(id), string(m+replySign))
+}
+
+const replySign = "/send-"
 
 // FrameID identifies one push on the wire; a redelivery may carry another one.
 type FrameID string

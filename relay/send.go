@@ -106,6 +106,9 @@ func (l *Lane) Send(ctx context.Context, o message.Outbound) (*Sending, error) {
 func split(s Sender, o message.Outbound) (message.ID, []message.Outbound) {
 	if o.ID == "" {
 		o.ID = message.ID("send-" + rand.Text())
+		if o.InReplyTo != "" {
+			o.ID = o.InReplyTo.Reply(rand.Text())
+		}
 	}
 	if o.Format == "" {
 		o.Format = message.FormatText

@@ -39,6 +39,23 @@ func TestSendIsFollowedToItsEnd(t *testing.T) {
 	})
 }
 
+func TestSendIsFoundFromTheMessageThatItAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, relay.Config{Handler: router.Echo{}})
+		o := outbound("", "a")
+		o.Text, o.InReplyTo = "a reply", "m1"
+		s, err := k.lane.Send(t.Context(), o)
+		require.NoError(t, err)
+		require.True(t, s.ID().IsReplyTo("m1"))
+		require.False(t, s.ID().IsReplyTo("m"))
+		require.False(t, s.ID().IsReplyTo(""))
+		other, err := k.lane.Send(t.Context(), o)
+		require.NoError(t, err)
+		require.NotEqual(t, s.ID(), other.ID(), "the same words twice are two replies")
+		k.stop(time.Second)
+	})
+}
+
 func TestSendWithTheSameIDIsNotDoubled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, relay.Config{Handler: router.Echo{}})

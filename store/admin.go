@@ -130,7 +130,9 @@ type Admin interface {
 	List(ctx context.Context, q Query) ([]Entry, error)
 	// Show reads one item; ErrNotFound if it is not in that box.
 	Show(ctx context.Context, box Box, seq Seq) (Item, error)
-	// Trace tells what became of a message; ErrNotFound if its id is not known, or
-	// not any more.
+	// Trace tells what became of a message and its replies: those that its handler
+	// returned, and those whose ids [message.ID.Reply] has made, in two hours after
+	// it. It fails with ErrNotFound if the message's id is not known, or not any
+	// more.
 	Trace(ctx context.Context, in message.InstallationID, id message.ID) (History, error)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/store"
@@ -185,13 +186,14 @@ func (t tracer) message(commits []int64, k idKey) (h store.History, err error) {
 	if k.id == "" {
 		return h, store.ErrNotFound
 	}
+	var first int64
 	for _, commit := range commits {
 		seq, at, err := t.given(commit, k)
 		if err != nil {
 			return h, err
 		}
 		if seq > h.Seq {
-			h.Seq, h.Received = seq, fromMillis(at)
+			h.Seq, h.Received, first = seq, fromMillis(at), commit
 		}
 	}
 	if h.Seq == 0 {
@@ -202,7 +204,11 @@ func (t tracer) message(commits []int64, k idKey) (h store.History, err error) {
 		return h, err
 	}
 	h.State, h.Attempts, h.At, h.Ended, h.Reason = r.State, r.Attempts, r.At, r.Ended, r.Reason
-	for _, seq := range e.replies {
+	sent, err := t.sent(first, h.Received.Add(sentWithin), k)
+	if err != nil {
+		return h, err
+	}
+	for _, seq := range append(e.replies, sent...) {
 		r, _, err := t.item(store.BoxOutbox, seq)
 		if err != nil {
 			return h, err
@@ -210,6 +216,35 @@ func (t tracer) message(commits []int64, k idKey) (h store.History, err error) {
 		h.Replies = append(h.Replies, r)
 	}
 	return h, nil
+}
+
+// sentWithin is how long after a message replies are looked for that its handler has
+// not returned: reply addresses are good for 90 minutes.
+const sentWithin = 2 * time.Hour
+
+// sent gives the replies to a message that were sent on their own, by their ids. It
+// reads what was committed between the message and until.
+func (t tracer) sent(first int64, until time.Time, k idKey) (found []store.Seq, err error) {
+	rows, err := t.tx.QueryContext(t.ctx, laterReplies, first, until.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var ids sql.RawBytes
+		if err := rows.Scan(&ids); err != nil {
+			return nil, err
+		}
+		err = readIDs(ids, func(seq store.Seq, id idKey) {
+			if id.in == k.in && id.id.IsReplyTo(k.id) {
+				found = append(found, seq)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, rows.Err()
 }
 
 // given is box.given for a reader.

@@ -54,6 +54,8 @@ const (
 	allCommits = `SELECT n, in_ids, out_ids FROM commits ORDER BY n`
 	oldCommits = `SELECT n, at, in_ids, out_ids, ends FROM commits
 		WHERE n > ?1 AND n < (SELECT max(n) FROM commits) ORDER BY n LIMIT ?2`
+	laterReplies = `SELECT out_ids FROM commits
+		WHERE n >= ?1 AND at <= ?2 AND length(out_ids) > 0 ORDER BY n`
 	trimCommit = `UPDATE commits SET in_ids = ?2, out_ids = ?3, ends = ?4 WHERE n = ?1`
 	dropCommit = `DELETE FROM commits WHERE n = ?1`
 

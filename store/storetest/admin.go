@@ -316,6 +316,34 @@ func testTraceReplies(e *env) {
 	require.Equal(e, store.ReasonPurged, got[ns[4]].Reason)
 }
 
+// testTraceSends finds replies that no handler has returned, by their ids.
+func testTraceSends(e *env) {
+	e.one("other")
+	n := e.one("a")
+	sends := outbounds("a/send-1", "a/send-2", "a/2", "b/send-3")
+	for i := range sends {
+		sends[i].InReplyTo = "a"
+	}
+	sends[3].InReplyTo = "b"
+	op := &store.Add{Replies: sends[:1]}
+	e.commit(op)
+	e.commit(&store.Finish{Seq: n})
+	later := &store.Add{Replies: sends[1:]}
+	e.commit(later)
+	e.commit(&store.Sent{Seq: op.Seqs[0], Receipt: message.Receipt{ID: "r1"}})
+	var got []store.Seq
+	for _, r := range e.trace("a").Replies {
+		got = append(got, r.Seq)
+	}
+	require.Contains(e, got, later.Seqs[0])
+	require.NotContains(e, got, later.Seqs[2])
+	if e.history {
+		require.Equal(e, []store.Seq{op.Seqs[0], later.Seqs[0]}, got)
+		require.Equal(e, "r1", e.trace("a").Replies[0].Receipt.ID)
+	}
+	require.Empty(e, e.trace("other").Replies)
+}
+
 // adminReads calls each reading method of store.Admin.
 func adminReads(ctx context.Context, a store.Admin) map[string]error {
 	errs := map[string]error{}

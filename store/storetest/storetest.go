@@ -107,6 +107,7 @@ var tests = []test{
 	{"Purge", testPurge},
 	{"Trace", testTrace},
 	{"TraceReplies", testTraceReplies},
+	{"TraceSends", testTraceSends},
 	{"Leases", testLeases},
 	{"Fence", testFence},
 	{"Readers", testReaders},
