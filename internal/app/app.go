@@ -58,6 +58,7 @@ type App struct {
 	metrics  *metrics.Set
 	handler  *handlers
 	edge     *edge.Server
+	listens  bool // for consumers: there were some at the start
 	stopping atomic.Bool
 	// sessions ends all sessions; runCtx is what they run on. The context is kept
 	// because Reload starts sessions on behalf of Run.
@@ -80,8 +81,9 @@ func New(cfg *config.Config, opts Options) (*App, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	own := *cfg // a Reload changes it
 	a := &App{
-		opts: opts, log: opts.Logger, cfg: cfg,
+		opts: opts, log: opts.Logger, cfg: &own, listens: len(cfg.Edge.Consumers) > 0,
 		registry:  &integrations.Registry{},
 		installed: make(map[message.InstallationID]*installation),
 	}
@@ -186,7 +188,7 @@ func (a *App) stop(stopEdge, stopAdmin func()) error {
 // shutRelay ends handlers and sends. Consumers of the edge that hold an answer back
 // to the end still get time to be told that they are to leave.
 func (a *App) shutRelay(ctx context.Context, began time.Time) relay.Report {
-	if len(a.cfg.Edge.Consumers) > 0 {
+	if a.listens {
 		farewell := min(edge.StopGrace, a.cfg.StopWithin/4)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, began.Add(a.cfg.StopWithin-farewell))

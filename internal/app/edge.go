@@ -55,7 +55,7 @@ func consumers(list []config.Consumer) []edge.Consumer {
 
 // serveEdge serves consumers until ctx is done, if there were any at the start.
 func (a *App) serveEdge(ctx context.Context) error {
-	if len(a.cfg.Edge.Consumers) == 0 {
+	if !a.listens {
 		<-ctx.Done()
 		return nil
 	}

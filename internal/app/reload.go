@@ -55,7 +55,7 @@ func (a *App) reconcile(ctx context.Context, cfg *config.Config) error {
 	}
 	a.mu.Lock()
 	a.cfg.Installations, a.cfg.Routes = cfg.Installations, cfg.Routes
-	if len(a.cfg.Edge.Consumers) > 0 { // else nothing listens before the next start
+	if a.listens { // else nobody can connect before the next start
 		a.cfg.Edge.Consumers = cfg.Edge.Consumers
 	}
 	a.mu.Unlock()
@@ -114,7 +114,11 @@ func (a *App) ensure(in config.Installation) error {
 
 // warnFixed names the keys that only a restart changes.
 func (a *App) warnFixed(cfg *config.Config) {
-	for _, key := range changed(reflect.ValueOf(fixed(*a.cfg)), reflect.ValueOf(fixed(*cfg)), "") {
+	was, now := fixed(*a.cfg), fixed(*cfg)
+	if a.listens {
+		was.Edge.Consumers, now.Edge.Consumers = nil, nil
+	}
+	for _, key := range changed(reflect.ValueOf(was), reflect.ValueOf(now), "") {
 		a.log.Warn("this key of the configuration changes at the next start", "key", key)
 	}
 }
