@@ -10,10 +10,14 @@ import (
 )
 
 const (
-	// checkpointBytes is how much of log is written between two checkpoints, about,
-	// and restartBytes is the length of the log from which on it begins anew.
-	checkpointBytes = 8 << 20
-	restartBytes    = 32 << 20
+	// checkpointMost is how much of log is written between two checkpoints, about. It
+	// is less where the disk has less than roomShare times that much room, so that
+	// the log leaves some for the file, but checkpointLeast at least.
+	checkpointMost  = 8 << 20
+	checkpointLeast = 256 << 10
+	roomShare       = 8
+	// restartAfter is how many times as long the log is when it begins anew.
+	restartAfter = 4
 	// catchUpWithin is the length of a pass that leaves little to move.
 	catchUpWithin = 5 * time.Millisecond
 	// smallFile is the size up to which a check holds up Open, for a fraction of a
@@ -72,7 +76,7 @@ func (s *Store) keep(ctx context.Context, c *conn) {
 
 // askForCheckpoint wakes keep when enough has been written.
 func (s *Store) askForCheckpoint() {
-	if s.written < checkpointBytes {
+	if s.written < s.between.Load() {
 		return
 	}
 	s.written = 0
@@ -82,17 +86,28 @@ func (s *Store) askForCheckpoint() {
 	}
 }
 
+// paceCheckpoints looks how much room the disk has.
+func (s *Store) paceCheckpoints() {
+	between := int64(checkpointMost)
+	if room, known := roomFor(s.cfg.Path); known {
+		between = min(max(room/roomShare, checkpointLeast), between)
+	}
+	s.between.Store(between)
+}
+
 // checkpoint moves what it can beside the commits. When the log is long, the
 // writing connection moves the rest between two commits and begins the log anew:
 // a second connection that did so would make commits wait for its lock in long
 // steps, and the log would grow meanwhile.
 func (s *Store) checkpoint(c *conn) error {
+	s.paceCheckpoints()
+	restart := restartAfter * s.between.Load()
 	length, _, err := c.checkpoint("PASSIVE")
-	if err != nil || length < restartBytes {
+	if err != nil || length < restart {
 		return err
 	}
 	// Each pass leaves what was written meanwhile, so the last one leaves little.
-	for took := time.Hour; took > catchUpWithin && length < 2*restartBytes; {
+	for took := time.Hour; took > catchUpWithin && length < 2*restart; {
 		began := time.Now()
 		if length, _, err = c.checkpoint("PASSIVE"); err != nil {
 			return err

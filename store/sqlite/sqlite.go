@@ -31,6 +31,8 @@ type Store struct {
 
 	// damage is what a check found; set once by it.
 	damage atomic.Pointer[error]
+	// between is how many bytes are written between two checkpoints.
+	between atomic.Int64
 
 	write sync.Mutex // held through a whole commit or step of upkeep
 	// guarded by write:
@@ -123,6 +125,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	// not lost when somebody in this process opens and closes the file.
 	_, _ = driver.Fdatasync(true)
 	_, _ = driver.OFDLocking(true)
+	s.paceCheckpoints()
 	if s.w, err = s.connect(ctx, s.cfg.BusyWait); err != nil {
 		return err
 	}
