@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type crowd struct {
 	chats int // in how many conversations a blast takes turns
 
 	readers sync.WaitGroup
+	left    chan struct{} // closed by leave
 
 	mu sync.Mutex
 	// guarded by mu:
@@ -31,10 +33,21 @@ type crowd struct {
 	inversions int
 	again      int // deliveries after the first
 	failed     int // dials
+	arrivals   []arrival
+}
+
+// arrival is the first delivery of a message that tells when it was pushed.
+type arrival struct {
+	chat   int
+	pushed time.Time
+	took   time.Duration
 }
 
 func newCrowd(url string, chats int) *crowd {
-	return &crowd{url: url, chats: chats, seen: map[int]bool{}, last: map[int]int{}}
+	return &crowd{
+		url: url, chats: chats, left: make(chan struct{}),
+		seen: map[int]bool{}, last: map[int]int{},
+	}
 }
 
 // join keeps one more socket connected, which answers after a while of work.
@@ -89,6 +102,7 @@ func (c *crowd) exit(ws *websocket.Conn) {
 func (c *crowd) leave() {
 	c.mu.Lock()
 	c.over = true
+	close(c.left)
 	for _, ws := range c.sockets {
 		_ = ws.Close()
 	}
@@ -98,29 +112,35 @@ func (c *crowd) leave() {
 
 func (c *crowd) serve(ws *websocket.Conn, work time.Duration) error {
 	for {
-		_, raw, err := ws.ReadMessage()
-		if err != nil {
-			return err
-		}
-		id, err := socket.ID(raw)
-		if err != nil {
-			return err
-		}
-		if n, err := numberOf(raw); err == nil {
-			c.see(n)
-			if work > 0 {
-				<-time.After(work)
-			}
-		}
-		if err := ws.WriteMessage(websocket.TextMessage, socket.Ack(id)); err != nil {
+		if err := c.next(ws, work); err != nil {
 			return err
 		}
 	}
 }
 
+// next reads a frame and answers it.
+func (c *crowd) next(ws *websocket.Conn, work time.Duration) error {
+	_, raw, err := ws.ReadMessage()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	id, err := socket.ID(raw)
+	if err != nil {
+		return err
+	}
+	if n, err := numberOf(raw); err == nil {
+		c.see(n, pushedAt(raw), now)
+		if work > 0 {
+			<-time.After(work)
+		}
+	}
+	return ws.WriteMessage(websocket.TextMessage, socket.Ack(id))
+}
+
 // see notes a message that has come. Only its first delivery has a place in the
 // order: a copy may come late.
-func (c *crowd) see(n int) {
+func (c *crowd) see(n int, pushed, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen[n] {
@@ -133,6 +153,23 @@ func (c *crowd) see(n int) {
 		c.inversions++
 	}
 	c.last[chat] = n
+	if !pushed.IsZero() {
+		c.arrivals = append(c.arrivals, arrival{chat, pushed, now.Sub(pushed)})
+	}
+}
+
+// waits are the delays, the shortest first, of what was pushed between two times and
+// belongs to the conversations of which is says so.
+func (c *crowd) waits(from, to time.Time, is func(chat int) bool) (all []time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.arrivals {
+		if !a.pushed.Before(from) && a.pushed.Before(to) && is(a.chat) {
+			all = append(all, a.took)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // killUntil cuts a socket at random every now and then, and gives how many.
@@ -180,4 +217,15 @@ func numberOf(raw []byte) (int, error) {
 	}
 	at := i + len(before) + run
 	return strconv.Atoi(string(raw[at : at+digits]))
+}
+
+// pushedAt finds when a message was pushed; it is zero if that is not told.
+func pushedAt(raw []byte) time.Time {
+	_, rest, ok := bytes.Cut(raw, []byte(pushedMark))
+	digits, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, err := strconv.ParseInt(string(digits), 10, 64)
+	if !ok || err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
 }

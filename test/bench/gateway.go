@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-io/penstock/integrations/dingtalk/dingtalktest"
+	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/test/bench/internal/line"
 )
 
@@ -15,11 +16,17 @@ const (
 	wordHello  = "hello"  // gives the URL
 	wordAwait  = "await"  // awaitArg: waits for sockets
 	wordBlast  = "blast"  // BlastConfig, gives a BlastResult
+	wordPace   = "pace"   // paceArg, gives how many were pushed
 	wordRedial = "redial" // redialArg, gives a redialResult
 	wordHole   = "hole"   // black-holes the socket, gives the time to the next one
 )
 
 type awaitArg struct{ Apps, Sockets int }
+
+type paceArg struct {
+	Rate, Conversations int
+	Duration            time.Duration
+}
 
 type redialArg struct {
 	Times, Rate int
@@ -61,7 +68,7 @@ func runGateway() error {
 	g := &gateway{gw}
 	err = line.Serve(map[string]line.Word{
 		wordHello: func(json.RawMessage) (any, error) { return gw.URL(), nil },
-		wordAwait: word(g.await), wordBlast: word(g.blast),
+		wordAwait: word(g.await), wordBlast: word(g.blast), wordPace: word(g.pace),
 		wordRedial: word(g.redial), wordHole: word(g.hole),
 	})
 	cancel()
@@ -101,6 +108,34 @@ func (g *gateway) await(arg awaitArg) (any, error) {
 func (g *gateway) blast(cfg dingtalktest.BlastConfig) (dingtalktest.BlastResult, error) {
 	return g.app(0).Blast(context.Background(), cfg)
 }
+
+// pace pushes messages at a steady rate, as a blast does, but tells in their texts
+// to the nanosecond when each was pushed.
+func (g *gateway) pace(arg paceArg) (n int, err error) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for {
+		<-tick.C
+		elapsed := time.Since(began)
+		if elapsed >= arg.Duration {
+			return n, nil
+		}
+		for ; n < int(elapsed.Seconds()*float64(arg.Rate)); n++ {
+			_, err := g.app(0).Push(dingtalktest.Robot{
+				ID:           message.ID(fmt.Sprintf("msgBlast0000_%010d_A==", n)),
+				Conversation: message.ConversationID(fmt.Sprint("cidPace", n%arg.Conversations)),
+				Text:         fmt.Sprintf("#%010d %s%d ", n, pushedMark, time.Now().UnixNano()),
+			})
+			if err != nil {
+				return n, err
+			}
+		}
+	}
+}
+
+// pushedMark stands before the time of a push.
+const pushedMark = "pushed@"
 
 // redial asks the client to leave its socket again and again while messages flow.
 func (g *gateway) redial(arg redialArg) (res redialResult, err error) {

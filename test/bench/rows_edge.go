@@ -14,6 +14,8 @@ import (
 // edgeRows measure the gateway for consumers.
 var edgeRows = []row{
 	{"edge, pass-through", false, passThrough},
+	{"edge, full rate", false, edgeFull},
+	{"edge, stalled", false, edgeStalled},
 	{"edge, kills", false, edgeKills},
 	{"edge, idle", false, edgeIdle},
 }
@@ -50,6 +52,18 @@ func (c *chain) finish() {
 		_ = c.consumer.End() // one that crashed is told by its missing figures
 	}
 	c.end()
+}
+
+// consumers waits until the edge has so many sockets.
+func (c *chain) consumers(n int) error {
+	var f line.Figures
+	for began := time.Now(); time.Since(began) < startFor; {
+		if err := c.figures(&f); err != nil || f.Consumers == int64(n) {
+			return err
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	return fmt.Errorf("the edge has %d sockets in place of %d", f.Consumers, n)
 }
 
 // handled waits a while until so many messages are done.

@@ -56,6 +56,12 @@ func take(f *line.Figures, name, labels string, v float64) {
 		f.Done = int64(v)
 	case "penstock_edge_connections":
 		f.Consumers = int64(v)
+	case "penstock_edge_stalls_total":
+		f.Stalls = int64(v)
+	case "penstock_edge_closed_total":
+		if strings.Contains(labels, `"slow"`) {
+			f.Slow = int64(v)
+		}
 	case "penstock_store_commits_total":
 		f.Commits = int64(v)
 	case "penstock_store_longest_commit_seconds":

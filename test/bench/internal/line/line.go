@@ -48,6 +48,8 @@ type Figures struct {
 	Commits       int64         `json:"commits"`
 	LongestCommit time.Duration `json:"longest_commit"`
 	Consumers     int64         `json:"consumers"` // sockets of the edge
+	Stalls        int64         `json:"stalls"`    // of those, how often one did not read
+	Slow          int64         `json:"slow"`      // of those, that were cut off for it
 
 	// Since the process began; 0 until then.
 	Up       time.Duration `json:"up"`

@@ -21,21 +21,30 @@ import (
 
 func main() {
 	gateway := flag.String("url", "", "gateway")
-	bots := flag.Int("bots", 1, "sockets")
+	bots := flag.Int("bots", 1, "bots with a socket each")
+	more := flag.Int("sockets", 1, "sockets of the first bot")
 	decode := flag.Bool("decode", false, "decode envelope and payload")
 	path := flag.String("log", "", "file to append to, in place of -decode")
 	flag.Parse()
-	if err := run(*gateway, *bots, *decode, *path); err != nil {
+	ids := make([]string, 0, *bots+*more)
+	for i := range *bots {
+		ids = append(ids, fmt.Sprintf("bench-%d", i))
+	}
+	for range *more - 1 {
+		ids = append(ids, ids[0])
+	}
+	if err := run(*gateway, ids, *decode, *path); err != nil {
 		fmt.Fprintln(os.Stderr, "bare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(gateway string, bots int, decode bool, path string) error {
+// run opens a socket for each of the bots' ids.
+func run(gateway string, ids []string, decode bool, path string) error {
 	var handled atomic.Int64
-	failed := make(chan error, bots)
-	for i := range bots {
-		ws, err := socket.Open(gateway, fmt.Sprintf("bench-%d", i))
+	failed := make(chan error, len(ids))
+	for _, id := range ids {
+		ws, err := socket.Open(gateway, id)
 		if err != nil {
 			return err
 		}
