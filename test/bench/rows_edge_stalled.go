@@ -13,10 +13,10 @@ import (
 const (
 	stallSockets = 64
 	stallChats   = 2000
-	stallRate    = 500 // messages a second, far below what the machine can take
-	stallWarm    = 5   // seconds, before the windows that are compared
-	stallWindow  = 20  // seconds before and after the stall; the cut and what follows fits
-	stallPoll    = 100 * time.Millisecond
+	stallRate    = 500                    // messages a second, far below what the machine can take
+	stallWarm    = 10                     // seconds, before the windows that are compared
+	stallWindow  = 20                     // seconds before and after; what follows the cut fits
+	stallPoll    = 500 * time.Millisecond // a scrape takes a while of its own
 	// cutWithin is the time-out of a write and two seconds, in which the edge looks
 	// after each connection once or twice.
 	cutWithin = 12
