@@ -45,8 +45,8 @@ func edgeStalled(b *bench, row string) error {
 	}
 	b.out.record(row, "none stalls", none)
 	b.out.record(row, "one of 64 stalls", one)
-	b.out.tell(row, "p99 after ÷ before, against none stalls",
-		median(one.get(p99Change))/median(none.get(p99Change)))
+	b.out.tell(row, "p99 after ÷ p99 after when none stalls",
+		median(one.get(p99After))/max(median(none.get(p99After)), 1e-3))
 	b.out.atMost(row, p99Change, median(one.get(p99Change)), 1.1)
 	b.out.atMost(row, cutAfter+", s", slices.Max(one.get(cutAfter)), cutWithin)
 	for _, what := range []string{"lost", "inversions"} {
