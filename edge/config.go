@@ -161,7 +161,7 @@ func validateURL(public string) error {
 		return nil
 	}
 	u, err := url.Parse(public)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+	if err != nil || u.Host == "" || strings.ContainsAny(public, "\"\\ ") || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		(u.Scheme != "http" && u.Scheme != "https") {
 		return wrong("PublicURL", "is not an http or https URL without a query")
 	}

@@ -459,6 +459,8 @@ func TestConfigIsRefusedByField(t *testing.T) {
 		"PingEvery":       func(c *edge.Config) { c.PingEvery = -1 },
 		"CertFile":        func(c *edge.Config) { c.CertFile = "x" },
 		"PublicURL":       func(c *edge.Config) { c.PublicURL = "ftp://x" },
+		"PublicURL: ":     func(c *edge.Config) { c.PublicURL = `https://x/a"b` },
+		".MaxInFlight":    func(c *edge.Config) { c.Consumers[0].MaxInFlight = -1 },
 		"[1].Name":        func(c *edge.Config) { c.Consumers[1].Name = "one" },
 		"[0].ClientID":    func(c *edge.Config) { c.Consumers[0].ClientID = "" },
 		"[1].ClientID":    func(c *edge.Config) { c.Consumers[1].ClientID = "client-one" },

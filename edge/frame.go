@@ -112,7 +112,7 @@ func rewrite(doc, webhook string, expires time.Time) string {
 		value := ""
 		switch m.Key() {
 		case webhookKey:
-			value = strconv.Quote(webhook) // a URL holds nothing that JSON spells otherwise
+			value = `"` + webhook + `"` // a URL holds nothing that JSON spells otherwise
 		case expiryKey:
 			if value = milli(expires); v.Kind() == jsonscan.String {
 				value = `"` + value + `"`

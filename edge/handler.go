@@ -192,6 +192,9 @@ func (h handler) await(ctx context.Context, d *delivery, p *peer) ending {
 		case e := <-d.told:
 			return e
 		case <-gone:
+			if why := p.why.Load(); why != nil && *why == closedSlow {
+				return ending{outcome: outcomeLost} // it has others
+			}
 			// The consumer may answer on its next connection, if it has not died too.
 			gone, outcome = nil, outcomeLost
 			timer.Reset(cfg.RejoinWithin)
