@@ -63,7 +63,7 @@ func BenchmarkAnswer(b *testing.B) {
 	for b.Loop() {
 		n++
 		d := c.begin(msgKey{"bot", "m"}, false)
-		f := c.assign(d, want{convKey{"bot", "c"}, sub}, nil)
+		f := c.assign(d, want{conv: convKey{"bot", "c"}, sub: sub}, nil)
 		a, ok := readAnswer(fmt.Appendf(nil, `{"code":200,"headers":{"messageId":%q},"data":""}`, f.frame))
 		if !ok || c.answered(a) != "" {
 			b.Fatal("not taken")

@@ -34,8 +34,9 @@ type Consumer struct {
 	ClientID, ClientSecret string
 	// MaxConnections bounds its connections. Default 16.
 	MaxConnections int
-	// MaxInFlight bounds the messages that a connection is given and has not answered.
-	// Default 0: only the callers of Handle do.
+	// MaxInFlight bounds the messages that a connection is given and has not answered,
+	// but for those whose answer the platform waits for. Default 0: only the callers of
+	// Handle do.
 	MaxInFlight int
 }
 

@@ -75,6 +75,8 @@ func (c *consumer) begin(key msgKey, event bool) *delivery {
 type want struct {
 	conv convKey
 	sub  subscription
+	// urgent is set if the platform waits for the answer: no limit holds it up.
+	urgent bool
 }
 
 // place is where a message goes.
@@ -179,7 +181,7 @@ func (c *consumer) chooseLocked(w want, but []*peer) (best *peer, full bool) {
 		if p.retiring || !p.subs[w.sub] || slices.Contains(but, p) || p.stalledLocked(now) {
 			continue
 		}
-		if c.cfg.MaxInFlight > 0 && p.owed >= c.cfg.MaxInFlight {
+		if !w.urgent && c.cfg.MaxInFlight > 0 && p.owed >= c.cfg.MaxInFlight {
 			full = true
 			continue
 		}

@@ -142,7 +142,7 @@ func TestWhatIsRememberedOfAConsumerIsBounded(t *testing.T) {
 		for range 2 {
 			d := c.begin(key, false)
 			conv := convKey{"bot", message.ConversationID(milli(time.UnixMilli(i)))}
-			f := c.assign(d, want{conv, subscription{typeEvent, topicAll}}, nil)
+			f := c.assign(d, want{conv: conv, sub: subscription{typeEvent, topicAll}}, nil)
 			require.Empty(t, f.outcome)
 			require.True(t, f.send)
 			require.NotEmpty(t, f.frame)

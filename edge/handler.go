@@ -15,7 +15,7 @@ import (
 
 // Errors that a handler returns in a [router.Error]; those with a wait have one.
 var (
-	errAbsent    = errors.New("the consumer has no connection")
+	errAbsent    = errors.New("the consumer has no connection that takes messages now")
 	errNoAnswer  = errors.New("the consumer did not answer in time")
 	errLost      = errors.New("the consumer's connection ended before it answered")
 	errFailed    = errors.New("the consumer answered")
@@ -111,7 +111,10 @@ func (h handler) push(
 		return e
 	default:
 	}
-	want := want{convKey{m.Installation, m.Conversation.ID}, subscriptionOf(m)}
+	want := want{
+		conv: convKey{m.Installation, m.Conversation.ID}, sub: subscriptionOf(m),
+		urgent: m.Synchronous(),
+	}
 	data := h.data(c, m)
 	var tried []*peer
 	for {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-io/penstock/edge"
+	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/router"
 )
 
@@ -47,6 +48,23 @@ func TestAConnectionIsGivenNoMoreThanItMayHave(t *testing.T) {
 		_, err := r.wait()
 		require.NoError(t, err)
 	}
+}
+
+func TestWhatThePlatformWaitsForIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	b := serve(t, oneAtATime())
+	c := b.dial()
+	chat := b.give(robot("m", "c"))
+	first := c.read()
+	card := robot("k", "c")
+	card.Kind, card.Topic = message.KindCard, "/v1.0/card/instances/callback"
+	pressed := b.give(card)
+	c.ok(c.read())
+	_, err := pressed.wait()
+	require.NoError(t, err)
+	c.ok(first)
+	_, err = chat.wait()
+	require.NoError(t, err)
 }
 
 func TestThoseInLineLearnThatTheConnectionHasGone(t *testing.T) {

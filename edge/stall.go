@@ -43,12 +43,22 @@ func (c *consumer) noteStallLocked(p *peer) {
 }
 
 // hopelessLocked tells whether a stalled connection should be cut off: it has been
-// silent for as long as a write may take, and there is another one for what it owes.
+// silent for as long as a write may take, and there is another one for what it takes.
 // The only one is left alone: its bot may be busy without reading, and would be
 // given the same again.
 func (c *consumer) hopelessLocked(p *peer, now time.Time) bool {
 	return p.stalledLocked(now) && p.silence(now) >= c.srv.cfg.WriteTimeout &&
 		slices.ContainsFunc(c.peers, func(o *peer) bool {
-			return !o.retiring && !o.stalledLocked(now)
+			return !o.retiring && !o.stalledLocked(now) && o.covers(p)
 		})
+}
+
+// covers tells whether p takes all that o does.
+func (p *peer) covers(o *peer) bool {
+	for sub := range o.subs {
+		if !p.subs[sub] {
+			return false
+		}
+	}
+	return true
 }

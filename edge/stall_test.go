@@ -56,6 +56,23 @@ func TestAConnectionThatDoesNotReadIsPassedOverAndCut(t *testing.T) {
 	require.Equal(t, []string{edge.StateOpen}, b.states())
 }
 
+// The only connection of its kind is left alone, too.
+func TestAnotherProgramIsNoReplacement(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{WriteTimeout: 100 * time.Millisecond})
+	chat := b.dial(topicRobot)
+	cards := b.dial("/v1.0/card/instances/callback")
+	cards.obey()
+	r := b.give(robot("1", "c"))
+	f := chat.read()
+	b.eventually(func() bool { return b.states()[0] == edge.StateStalled })
+	<-time.After(1500 * time.Millisecond) // connections are looked after each second
+	require.Len(t, b.states(), 2)
+	chat.ok(f)
+	_, err := r.wait()
+	require.NoError(t, err)
+}
+
 // A bot may be busy without reading, and has only one connection: it would be given
 // again what it works on.
 func TestTheOnlyConnectionIsWaitedFor(t *testing.T) {
