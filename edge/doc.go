@@ -10,14 +10,16 @@
 //     another connection if there is one.
 //   - One message of a conversation is out at a time, so what a consumer answers in
 //     order it gets in order, whichever connections come and go.
-//   - While a consumer has no connection its messages wait where they are kept, and
-//     no try of theirs is used up.
+//   - While a consumer has no connection that reads its messages wait where they are
+//     kept, and no try of theirs is used up.
 //   - An answer counts whenever it comes and on whichever connection of the
 //     consumer: also after the connection that brought the frame has died, and
 //     after the message was given up and waits for its next try.
-//   - Nobody waits for a slow consumer. A connection that does not read, says
-//     nothing, floods or talks nonsense is closed and counted; the others do not
-//     notice.
+//   - Frames are kept until they are answered, within bounds, and their bytes charged
+//     to their consumer, so that no consumer takes the room of another.
+//   - Nobody waits for a slow consumer. A connection that does not read gets nothing
+//     new; when another one can take its place, it is closed and counted, as is one
+//     that says nothing, floods or talks nonsense. The others do not notice.
 //   - A reply posted to the address that a message carries is accepted once it is
 //     committed to the outbox, and leaves in the order it was posted.
 //
