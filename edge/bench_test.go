@@ -31,7 +31,7 @@ func BenchmarkPushFrame(b *testing.B) {
 		b.Fatal(err)
 	}
 	c := s.consumer("one")
-	f := carrier{"frame", &peer{id: "connection"}}
+	f := carrier{frame: "frame", peer: &peer{id: "connection"}}
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {

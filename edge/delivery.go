@@ -30,6 +30,7 @@ type delivery struct {
 type carrier struct {
 	frame string
 	peer  *peer
+	at    time.Time
 }
 
 func (f carrier) state() wire.State { return f.peer.sock.Tracker().State(f.frame) }
@@ -133,7 +134,7 @@ func (c *consumer) assign(d *delivery, w want, tried []*peer) place {
 
 // carryLocked makes a frame for a message.
 func (c *consumer) carryLocked(d *delivery, p *peer) carrier {
-	f := carrier{c.frameLocked("m"), p}
+	f := carrier{c.frameLocked("m"), p, time.Now()}
 	c.frames[f.frame] = d
 	if d.frames = append(d.frames, f); len(d.frames) > maxFrames {
 		c.forgetLocked(d.frames[0])

@@ -31,6 +31,8 @@ type Connection struct {
 	Since         time.Time
 	// Silent is how long it has said nothing.
 	Silent time.Duration
+	// Topics are the callback topics that it has subscribed to, and "*" for events.
+	Topics []string
 	// Owed is how many messages wait for its answer. Kept and Bytes are frames that
 	// it has not answered, also those whose message has gone elsewhere since.
 	Owed, Kept, Bytes int
@@ -57,9 +59,20 @@ func (c *consumer) appendConnections(all []Connection, now time.Time) []Connecti
 		all = append(all, Connection{
 			ID: p.id, Consumer: c.name, Agent: p.agent, Remote: p.remote,
 			State: p.stateLocked(now), Since: p.opened, Silent: p.silence(now),
-			Owed: p.owed, Kept: kept.Frames, Bytes: kept.Bytes,
+			Topics: p.topics(), Owed: p.owed, Kept: kept.Frames, Bytes: kept.Bytes,
 		})
 	}
+	return all
+}
+
+func (p *peer) topics() []string {
+	var all []string
+	for sub := range p.subs {
+		if sub.Type != typeSystem {
+			all = append(all, sub.Topic)
+		}
+	}
+	slices.Sort(all)
 	return all
 }
 
@@ -79,11 +92,12 @@ type Frame struct {
 	ID, Consumer, Connection string
 	Installation             message.InstallationID
 	Message                  message.ID
-	// State is queued, written, acked if the answer was a bad one, or evicted if it
-	// is not kept for being sent again.
+	Sent                     time.Time
+	// State is queued, written, acked if the answer was a bad one, evicted if it is
+	// not kept for being sent again, or gone if its connection has ended.
 	State string
-	// Waiting is set while the message waits for an answer. Without it, it waits for
-	// its next try.
+	// Waiting is set on the last frame of a message that waits for an answer. Without
+	// it, the message has gone out in another frame since, or waits for its next try.
 	Waiting bool
 }
 
@@ -108,12 +122,24 @@ func (c *consumer) appendFrames(all []Frame) []Frame {
 			all = append(all, Frame{
 				ID: f.frame, Consumer: c.name, Connection: f.peer.id,
 				Installation: d.key.installation, Message: d.key.id,
-				State: f.state().String(), Waiting: d.waiting,
+				Sent: f.at, State: f.stateText(), Waiting: d.waiting && f == d.latestLocked(),
 			})
 		}
 	}
 	return all
 }
+
+func (f carrier) stateText() string {
+	select {
+	case <-f.peer.gone:
+		return FrameGone
+	default:
+		return f.state().String()
+	}
+}
+
+// FrameGone is the state of a [Frame] whose connection has ended.
+const FrameGone = "gone"
 
 // Resend writes a frame once more, byte for byte, to the connection that has it, if
 // it does not wait to be written anyway. An answer to either copy counts. It fails

@@ -3,6 +3,7 @@ package edge_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,10 +27,14 @@ func TestFramesAreKeptUntilTheyAreAnswered(t *testing.T) {
 	require.Equal(t, 1, conns[0].Owed)
 	require.Equal(t, 1, conns[0].Kept)
 	require.Greater(t, conns[0].Bytes, len(f.Data))
+	frames := b.srv.Frames()
+	require.WithinDuration(t, time.Now(), frames[0].Sent, time.Minute)
+	frames[0].Sent = time.Time{}
+	require.Equal(t, []string{"*", "/v1.0/card/instances/callback", topicRobot}, conns[0].Topics)
 	require.Equal(t, []edge.Frame{{
 		ID: id, Consumer: "one", Connection: conns[0].ID,
 		Installation: "bot", Message: "m", State: "written", Waiting: true,
-	}}, b.srv.Frames())
+	}}, frames)
 
 	require.NoError(t, b.srv.Resend(id))
 	require.Equal(t, f, c.read(), "byte for byte the same")

@@ -59,7 +59,7 @@ type peer struct {
 	pinged   time.Time // the last time
 	pings    int       // that it has not answered
 	probed   int64     // when it was last asked whether it reads, since opened
-	noted    int64     // the probe of the last stall that was counted
+	stalled  bool      // it did not read when it was last looked at
 }
 
 func newPeer(tk *ticket, ws *websocket.Conn) *peer {
@@ -113,6 +113,8 @@ func (p *peer) serve() {
 	why := p.readSafely(log)
 	if cut := p.why.Load(); cut != nil {
 		why = *cut
+	} else if p.asked() {
+		why = closedAsked
 	} else if errors.Is(p.sock.Err(), os.ErrDeadlineExceeded) {
 		why = closedSlow // a write took too long
 	}
@@ -124,6 +126,13 @@ func (p *peer) serve() {
 	p.c.srv.count.closed.add(why)
 	log.Info("consumer's connection ended", "why", why,
 		"after", time.Since(p.opened).Round(time.Millisecond))
+}
+
+// asked tells whether it was asked to leave.
+func (p *peer) asked() bool {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	return !p.noticed.IsZero()
 }
 
 // readSafely keeps what a connection does to us from everybody else.

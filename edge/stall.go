@@ -31,14 +31,20 @@ func (p *peer) stalledLocked(now time.Time) bool {
 	return p.probed > p.heard.Load() && now.Sub(p.opened)-time.Duration(p.probed) > stallAfter
 }
 
-// noteStallLocked counts a stall once.
-func (c *consumer) noteStallLocked(p *peer) {
-	if p.noted == p.probed {
+// noteStallLocked counts a stall once, and its end.
+func (c *consumer) noteStallLocked(p *peer, now time.Time) {
+	stalled := p.stalledLocked(now)
+	if stalled == p.stalled {
 		return
 	}
-	p.noted = p.probed
+	p.stalled = stalled
+	if !stalled {
+		c.srv.log.Info("a consumer's connection reads again", "consumer", c.name, "connection", p.id)
+		return
+	}
+	c.nextLocked(len(c.line)) // those in line may wait for this one only
 	c.srv.count.stalls.Add(1)
-	c.srv.log.Info("a consumer's connection does not read and gets nothing new",
+	c.srv.log.Warn("a consumer's connection does not read and gets nothing new",
 		"consumer", c.name, "connection", p.id, "unanswered", p.owed)
 }
 

@@ -14,10 +14,7 @@ func (c *consumer) tend(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.peers {
-		if p.stalledLocked(now) {
-			c.noteStallLocked(p)
-			c.nextLocked(len(c.line)) // they may wait for this one only
-		}
+		c.noteStallLocked(p, now)
 		switch {
 		case p.silence(now) > 3*cfg.PingEvery+5*time.Second:
 			p.cut(closedSilent)

@@ -132,7 +132,7 @@ func (r *Relay) requeued(op *store.Requeue, h store.Head, route string) {
 
 // Purge removes an item for good. A run of it that has not begun when Purge
 // returns will not begin; one under way comes to nothing, though a handler may
-// have acted and a send may land. Whoever waits for a purged reply is told a
+// have acted and a send may land. The context of a handler under way ends. Whoever waits for a purged reply is told a
 // *DeadError. It blocks until the removal is committed; an error leaves the item
 // as it is, except that of ctx, after which it may be gone or not.
 func (r *Relay) Purge(ctx context.Context, box store.Box, seq store.Seq) error {
@@ -163,6 +163,7 @@ func (r *Relay) purged(e *store.Entry) {
 	case store.BoxInbox:
 		r.count.purged.Add(1)
 		r.forgetRoute(e.Seq)
+		r.cancel(e.Installation, e.Seq)
 	case store.BoxOutbox:
 		r.count.purgedReplies.Add(1)
 		r.tellWatcher(e.Seq, message.Receipt{}, &DeadError{store.ReasonPurged})
@@ -175,6 +176,38 @@ func (r *Relay) purged(e *store.Entry) {
 		// It may be waiting for its time; what is behind it need not.
 		r.stale.Store(true)
 		r.wake()
+	}
+}
+
+// Running tells which messages are with their handlers, and since when.
+func (r *Relay) Running() map[store.Seq]time.Time {
+	all := map[store.Seq]time.Time{}
+	for _, run := range r.sync.Runs() {
+		all[run.Task.Job.seq] = run.Began
+	}
+	for _, l := range r.allLanes() {
+		for _, run := range l.queue.Runs() {
+			all[run.Task.Job.seq] = run.Began
+		}
+	}
+	return all
+}
+
+// cancel ends the context of a message's handler, if it is under way.
+func (r *Relay) cancel(in message.InstallationID, seq store.Seq) {
+	for _, run := range r.sync.Runs() {
+		if run.Task.Job.seq == seq {
+			run.Task.Cancel()
+		}
+	}
+	l := r.lane(in)
+	if l == nil {
+		return
+	}
+	for _, run := range l.queue.Runs() {
+		if run.Task.Job.seq == seq {
+			run.Task.Cancel()
+		}
 	}
 }
 

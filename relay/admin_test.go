@@ -167,6 +167,38 @@ func TestPurgeOfTheHeadLetsTheConversationGoOn(t *testing.T) {
 	})
 }
 
+func TestPurgeEndsTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &recorder{handle: func(ctx context.Context, m *message.Inbound) (router.Result, error) {
+			if m.Text == "next" {
+				return router.Result{}, nil
+			}
+			<-ctx.Done()
+			return router.Result{}, context.Cause(ctx)
+		}}
+		k, s := newAdminKit(t, relay.Config{Handler: h, SyncWithin: time.Second})
+		began := time.Now()
+		k.offer("stuck", "a")
+		k.offer("next", "a")
+		k.offerMessage(card("pressed", "b"))
+		pass(time.Second)
+		running := k.relay.Running()
+		require.Len(t, running, 2)
+		all := seqs(t, s, store.BoxInbox)
+		require.True(t, running[all[0]].Equal(began))
+		for _, seq := range []store.Seq{all[0], all[2]} {
+			require.NoError(t, k.relay.Purge(t.Context(), store.BoxInbox, seq))
+		}
+		synctest.Wait()
+		require.Equal(t, []string{"stuck", "pressed", "next"}, h.got(), "at once")
+		require.Empty(t, k.relay.Running())
+		pass(time.Hour)
+		require.Len(t, h.got(), 3, "nothing is tried again")
+		require.Zero(t, k.relay.Stats().Retries)
+		k.stop(time.Second)
+	})
+}
+
 func TestPurgeOfWhatWaitsAndOfWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

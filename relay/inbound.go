@@ -206,6 +206,9 @@ func (t *task) attempt(
 		t.noteCutOff()
 		return r.leave()
 	}
+	if err != nil && ctx.Err() != nil && r.isPurged(context.WithoutCancel(ctx), t.seq) {
+		return dispatch.Failed(store.ErrNotFound)
+	}
 	if answered != nil {
 		res = answered(res, err)
 	}

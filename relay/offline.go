@@ -57,6 +57,9 @@ func NewOffline(cfg OfflineConfig) (*Offline, error) {
 	return &Offline{cfg: cfg, admin: admin}, nil
 }
 
+// Running tells that nothing is with a handler: a Replay that is, is waited for.
+func (f *Offline) Running() map[store.Seq]time.Time { return nil }
+
 // Requeue gives a dead letter another chance, which it gets when a relay runs on
 // the store again. An error leaves the letter as it is.
 func (f *Offline) Requeue(ctx context.Context, box store.Box, seq store.Seq) (store.Seq, error) {

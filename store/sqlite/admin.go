@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,13 +210,30 @@ func (t tracer) message(commits []int64, k idKey) (h store.History, err error) {
 		return h, err
 	}
 	for _, seq := range append(e.replies, sent...) {
-		r, _, err := t.item(store.BoxOutbox, seq)
+		r, err := t.reply(seq)
 		if err != nil {
 			return h, err
+		}
+		if slices.ContainsFunc(h.Replies, func(o store.ReplyHistory) bool { return o.Seq == r.Seq }) {
+			continue // it was found under its old number, too
 		}
 		h.Replies = append(h.Replies, r)
 	}
 	return h, nil
+}
+
+// reply tells where a reply stands, under the number that it has now.
+func (t tracer) reply(seq store.Seq) (r store.ReplyHistory, err error) {
+	for next := seq; ; { // numbers only grow
+		var e end
+		if r, e, err = t.item(store.BoxOutbox, next); err != nil || e.how != endRequeued {
+			return r, err
+		}
+		if len(e.replies) != 1 || e.replies[0] <= next {
+			return r, nil
+		}
+		next = e.replies[0]
+	}
 }
 
 // sentWithin is how long after a message replies are looked for that its handler has

@@ -157,6 +157,7 @@ func (g *group) requeue(op *store.Requeue) error {
 		return err
 	}
 	op.NewSeq = g.put(b, it)
+	g.ends.add(end{box: b, seq: op.Seq, how: endRequeued, replies: []store.Seq{op.NewSeq}})
 	return nil
 }
 

@@ -77,7 +77,7 @@ type end struct {
 	box     store.Box // BoxInbox or BoxOutbox
 	seq     store.Seq
 	how     endKind
-	replies []store.Seq     // of a message
+	replies []store.Seq     // of a message; of a requeued item its new number
 	receipt message.Receipt // of a reply
 }
 
@@ -88,6 +88,7 @@ const (
 	endDone endKind = iota // handled or sent
 	endDead
 	endPurged
+	endRequeued // it was dead, and has a new number
 )
 
 func (e *end) code(c *codec) {

@@ -344,6 +344,34 @@ func testTraceSends(e *env) {
 	require.Empty(e, e.trace("other").Replies)
 }
 
+// testTraceRequeued follows a reply that was given up to its new number.
+func testTraceRequeued(e *env) {
+	replies := outbounds("r", "a/send-1")
+	for i := range replies {
+		replies[i].InReplyTo = "a"
+	}
+	op := &store.Finish{Seq: e.one("a"), Replies: replies}
+	e.commit(op)
+	var moved []*store.Requeue
+	for _, seq := range op.ReplySeqs {
+		e.commit(&store.Discard{Seq: seq, Attempts: 1, Reason: "bad"})
+		again := &store.Requeue{Box: store.BoxDeadOut, Seq: seq}
+		e.commit(again)
+		moved = append(moved, again)
+	}
+	require.Len(e, e.trace("a").Replies, 2)
+	e.commit(&store.Sent{Seq: moved[0].NewSeq, Receipt: message.Receipt{ID: "r1"}})
+	if !e.history {
+		return
+	}
+	got := e.trace("a").Replies
+	require.Len(e, got, 2)
+	require.Equal(e, moved[0].NewSeq, got[0].Seq)
+	require.Equal(e, "r1", got[0].Receipt.ID)
+	require.Equal(e, moved[1].NewSeq, got[1].Seq)
+	require.Equal(e, store.StatePending, got[1].State)
+}
+
 // adminReads calls each reading method of store.Admin.
 func adminReads(ctx context.Context, a store.Admin) map[string]error {
 	errs := map[string]error{}

@@ -108,6 +108,7 @@ var tests = []test{
 	{"Trace", testTrace},
 	{"TraceReplies", testTraceReplies},
 	{"TraceSends", testTraceSends},
+	{"TraceRequeued", testTraceRequeued},
 	{"Leases", testLeases},
 	{"Fence", testFence},
 	{"Readers", testReaders},
