@@ -159,8 +159,12 @@ func row(table *tabwriter.Writer, e *ops.Entry, first bool) error {
 	if first {
 		fmt.Fprintln(table, "BOX\tNUMBER\tSTATE\tTRIES\tSINCE\tINSTALLATION\tCONVERSATION\tID\tREASON")
 	}
+	state := e.State
+	if !e.RunningSince.IsZero() {
+		state = "running"
+	}
 	_, err := fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-		e.Box, e.Seq, e.State, e.Attempts, stampOf(e.Since), cell(string(e.Installation), 24), cell(string(e.Conversation), 24),
+		e.Box, e.Seq, state, e.Attempts, stampOf(e.Since), cell(string(e.Installation), 24), cell(string(e.Conversation), 24),
 		cell(string(e.ID), 32), cell(e.Reason, 60))
 	return err
 }
@@ -256,6 +260,9 @@ func (d *desk) tellItem(it *ops.Item) {
 	d.field("conversation", string(it.Conversation))
 	d.field("id", string(it.ID))
 	d.field("attempts", strconv.Itoa(it.Attempts))
+	if !it.RunningSince.IsZero() {
+		d.field("running since", stampOf(it.RunningSince))
+	}
 	if !it.NextAttempt.IsZero() {
 		d.field("next attempt", stampOf(it.NextAttempt))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -199,13 +200,14 @@ func connectionsOf(c *ops.Consumer) string {
 
 func connectionTable(table *tabwriter.Writer, list []ops.Consumer) {
 	fmt.Fprintln(table,
-		"CONSUMER\tCONNECTION\tSTATE\tAGENT\tREMOTE\tSINCE\tSILENT\tUNANSWERED\tFRAMES\tBYTES")
+		"CONSUMER\tCONNECTION\tSTATE\tAGENT\tREMOTE\tSINCE\tSILENT\tUNANSWERED\tFRAMES\tBYTES\tTOPICS")
 	for i := range list {
 		for _, c := range list[i].Connections {
 			silent := time.Duration(c.SilentMS) * time.Millisecond
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n",
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
 				cell(list[i].Name, 64), cell(c.ID, 32), c.State, cell(c.Agent, 32), cell(c.Remote, 48),
-				stampOf(c.Since), silent.Round(time.Second), c.Unanswered, c.Frames, c.Bytes)
+				stampOf(c.Since), silent.Round(time.Second), c.Unanswered, c.Frames, c.Bytes,
+				cell(strings.Join(c.Topics, " "), 80))
 		}
 	}
 }
@@ -222,15 +224,16 @@ func (d *desk) frames(list []ops.Frame) error {
 			continue
 		}
 		if i == 0 {
-			fmt.Fprintln(table, "FRAME\tCONSUMER\tCONNECTION\tINSTALLATION\tMESSAGE\tSTATE\tWAITING")
+			fmt.Fprintln(table, "FRAME\tCONSUMER\tCONNECTION\tINSTALLATION\tMESSAGE\tSENT\tSTATE\tWAITING")
 		}
 		waiting := "no"
 		if f.Waiting {
 			waiting = "yes"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			cell(f.ID, 48), cell(f.Consumer, 64), cell(f.Connection, 32),
-			cell(string(f.Installation), 24), cell(string(f.Message), 32), f.State, waiting)
+			cell(string(f.Installation), 24), cell(string(f.Message), 32), stampOf(f.Sent),
+			f.State, waiting)
 	}
 	return table.Flush()
 }

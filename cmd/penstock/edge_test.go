@@ -123,8 +123,14 @@ func TestEdgeOfARunningService(t *testing.T) {
 	require.Contains(t, text, f.Connection)
 	require.Contains(t, text, string(f.Message))
 	out, _ = o.call(exitOK, "edge", "frames")
-	require.Regexp(t, `^FRAME +CONSUMER +CONNECTION +INSTALLATION +MESSAGE +STATE +WAITING\n`+
-		id+` +one +`+f.Connection+` +bot +\S+ +written +yes\n$`, out)
+	require.Regexp(t, `^FRAME +CONSUMER +CONNECTION +INSTALLATION +MESSAGE +SENT +STATE +WAITING\n`+
+		id+` +one +`+f.Connection+` +bot +\S+ +\S+ \S+ +written +yes\n$`, out)
+	out, _ = o.call(exitOK, "trace", string(f.Message))
+	require.Contains(t, out, "it is out to consumer one: frame "+id+" on connection "+f.Connection+", written")
+	out, _ = o.call(exitOK, "trace", string(f.Message), "--json")
+	require.Equal(t, id, lines[ops.Trace](t, out)[0].Out.ID)
+	out, _ = o.call(exitOK, "inbox", "list")
+	require.Regexp(t, `inbox +\d+ +running +0 `, out)
 	out, notes = o.call(exitOK, "edge", "frames", "--consumer", "two")
 	require.Empty(t, out+notes)
 
@@ -140,7 +146,7 @@ func TestEdgeOfARunningService(t *testing.T) {
 	require.Greater(t, conn.Bytes, len("hello bot"))
 	out, _ = o.call(exitOK, "edge")
 	require.Regexp(t, `one +1 of 16\n`+`two +0 of 3\n\n`+`CONSUMER .*\n`+
-		`one +`+conn.ID+" +open +evil\uFFFD\\[2J\uFFFDbot/1 +127.0.0.1:"+`\d+ +\d{4}\S+ \S+ +\d+s +1 +1 +\d+\n$`, out)
+		`one +`+conn.ID+" +open +evil\uFFFD\\[2J\uFFFDbot/1 +127.0.0.1:"+`\d+ +\d{4}\S+ \S+ +\d+s +1 +1 +\d+ +\S+.*\n$`, out)
 
 	out, _ = o.call(exitOK, "edge", "resend", id)
 	require.Equal(t, "frame "+id+": resent to one on connection "+conn.ID+

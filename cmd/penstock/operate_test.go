@@ -154,7 +154,7 @@ func TestOperateARunningService(t *testing.T) {
 		out, _ = o.call(exitOK, "trace", id)
 		return strings.Contains(out, "reply 1") && strings.Contains(out, "was sent by")
 	}, patience, 10*time.Millisecond)
-	require.Contains(t, out, "with 1 replies")
+	require.Contains(t, out, "with 1 reply")
 
 	out, _ = o.call(exitOK, "dead", "requeue", "--all", "--dry-run", "--json")
 	require.Equal(t, "would_requeue", lines[outcome](t, out)[1].Action)

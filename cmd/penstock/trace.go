@@ -79,6 +79,13 @@ func (d *desk) tellEnd(t *ops.Trace) {
 		why = ": " + clean(t.Reason)
 	}
 	switch {
+	case t.Out != nil:
+		d.step(stampOf(t.Out.Sent), "it is out to consumer %s: frame %s on connection %s, %s",
+			clean(t.Out.Consumer), t.Out.ID, t.Out.Connection, t.Out.State)
+	case !t.RunningSince.IsZero():
+		d.step(stampOf(t.RunningSince), "it is with its handler, which has not ended")
+	case t.State == "pending" && t.Attempts == 0 && t.Reason != "":
+		d.step("now", "it waits%s", why)
 	case t.State == "pending" && t.Attempts == 0:
 		d.step("now", "it waits for its handler")
 	case t.State == "pending":
@@ -93,7 +100,11 @@ func (d *desk) tellEnd(t *ops.Trace) {
 		if t.Attempts > 0 {
 			after = " after " + tries(t.Attempts)
 		}
-		d.step(stampOf(t.Ended), "handled%s, with %d replies", after, len(t.Replies))
+		replies := "replies"
+		if len(t.Replies) == 1 {
+			replies = "reply"
+		}
+		d.step(stampOf(t.Ended), "handled%s, with %d %s", after, len(t.Replies), replies)
 	}
 }
 

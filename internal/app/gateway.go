@@ -31,7 +31,7 @@ func (g gateway) Consumers() []ops.Consumer {
 			list = append(list, ops.Consumer{Name: c.Consumer, Removed: true})
 		}
 		list[i].Connections = append(list[i].Connections, ops.Connection{
-			ID: c.ID, State: c.State, Agent: c.Agent, Remote: c.Remote, Since: c.Since,
+			ID: c.ID, State: c.State, Agent: c.Agent, Topics: c.Topics, Remote: c.Remote, Since: c.Since,
 			SilentMS: c.Silent.Milliseconds(), Unanswered: c.Owed, Frames: c.Kept, Bytes: c.Bytes,
 		})
 	}
@@ -47,6 +47,7 @@ func (g gateway) Frames() []ops.Frame {
 		list[i] = ops.Frame{
 			ID: f.ID, Consumer: f.Consumer, Connection: f.Connection,
 			Installation: f.Installation, Message: f.Message, State: f.State, Waiting: f.Waiting,
+			Sent: f.Sent,
 		}
 	}
 	return list

@@ -62,6 +62,7 @@ type Connection struct {
 	State string `json:"state"`
 	// Agent is what the client calls itself, Remote the address it comes from.
 	Agent  string    `json:"agent,omitempty"`
+	Topics []string  `json:"topics"`
 	Remote string    `json:"remote"`
 	Since  time.Time `json:"since"`
 	// SilentMS is for how many milliseconds nothing has come from it.
@@ -81,9 +82,11 @@ type Frame struct {
 	Connection   string                 `json:"connection"`
 	Installation message.InstallationID `json:"installation"`
 	Message      message.ID             `json:"message"`
-	// State is queued, written, acked or evicted.
+	Sent         time.Time              `json:"sent"`
+	// State is queued, written, acked, evicted or gone.
 	State string `json:"state"`
-	// Waiting tells that the message waits for an answer; else for its next try.
+	// Waiting tells that the message waits for an answer to this frame; else it has
+	// gone out in another one, or waits for its next try.
 	Waiting bool `json:"waiting"`
 }
 

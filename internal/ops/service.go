@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/relay"
@@ -19,6 +20,8 @@ type Engine interface {
 	Purge(ctx context.Context, box store.Box, seq store.Seq) error
 	Replay(ctx context.Context, box store.Box, seq store.Seq, route string) (relay.Replayed, error)
 	Send(ctx context.Context, o message.Outbound) (*relay.Sending, error)
+	// Running tells which messages are with their handlers, and since when.
+	Running() map[store.Seq]time.Time
 }
 
 var (
@@ -56,8 +59,10 @@ func (s *Service) List(ctx context.Context, q Query) ([]Entry, error) {
 		return nil, inWords("list "+q.Box, err)
 	}
 	out := make([]Entry, len(list))
+	running := s.running(sq.Box)
 	for i := range list {
 		out[i] = entry(&list[i])
+		out[i].run(running)
 	}
 	return out, nil
 }
@@ -72,7 +77,9 @@ func (s *Service) Show(ctx context.Context, ref Ref) (Item, error) {
 	if err != nil {
 		return Item{}, about(ref, err)
 	}
-	return item(&it), nil
+	out := item(&it)
+	out.run(s.running(box))
+	return out, nil
 }
 
 // Requeue implements API.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/penstock-io/penstock/message"
 	"github.com/penstock-io/penstock/relay"
@@ -53,6 +54,9 @@ func (s *Service) trace(
 	for i := range h.Replies {
 		t.Replies[i] = replyTrace(&h.Replies[i])
 	}
+	if since, ok := s.Engine.Running()[h.Seq]; ok && h.State == store.StatePending {
+		t.RunningSince, t.NextAttempt, t.Out = since, time.Time{}, s.out(in, id)
+	}
 	box := store.BoxInbox
 	if h.State == store.StateDead {
 		box = store.BoxDeadIn
@@ -62,6 +66,34 @@ func (s *Service) trace(
 		t.FrameID, t.Conversation = it.Message.FrameID, it.Conversation
 	}
 	return t
+}
+
+// out finds the frame by which a consumer has a message.
+func (s *Service) out(in message.InstallationID, id message.ID) *Frame {
+	if s.Edge == nil {
+		return nil
+	}
+	for _, f := range s.Edge.Frames() {
+		if f.Waiting && f.Message == id && f.Installation == in {
+			return &f
+		}
+	}
+	return nil
+}
+
+// running gives the messages of a box that are with their handlers.
+func (s *Service) running(b store.Box) map[store.Seq]time.Time {
+	if b != store.BoxInbox {
+		return nil
+	}
+	return s.Engine.Running()
+}
+
+// run notes that an entry is with its handler, if it is.
+func (e *Entry) run(running map[store.Seq]time.Time) {
+	if since, ok := running[e.Seq]; ok {
+		e.RunningSince, e.NextAttempt, e.Reason = since, time.Time{}, ""
+	}
 }
 
 func replyTrace(h *store.ReplyHistory) ReplyTrace {

@@ -89,6 +89,9 @@ type Entry struct {
 	// NextAttempt is when it may run again, if it failed before.
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	Reason      string    `json:"reason,omitempty"`
+	// RunningSince is since when it is with its handler; then there is no NextAttempt,
+	// and no Reason of an earlier one.
+	RunningSince time.Time `json:"running_since,omitzero"`
 }
 
 // Item is an entry with its message, or its reply.
@@ -171,6 +174,10 @@ type Trace struct {
 	Ended       time.Time    `json:"ended,omitzero"`
 	Reason      string       `json:"reason,omitempty"`
 	Replies     []ReplyTrace `json:"replies"`
+	// RunningSince is since when it is with its handler, Out the frame by which a
+	// consumer of the edge has it.
+	RunningSince time.Time `json:"running_since,omitzero"`
+	Out          *Frame    `json:"out,omitempty"`
 }
 
 // ReplyTrace is what is known of one reply, or of a part of one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,6 +36,8 @@ func (b broken) Replay(
 func (b broken) Send(context.Context, message.Outbound) (*relay.Sending, error) {
 	return nil, b.wrapped()
 }
+
+func (broken) Running() map[store.Seq]time.Time { return nil }
 
 // Operators know items and services, and no packages; errors.Is still knows what was
 // meant, on both sides of the socket.
