@@ -141,23 +141,29 @@ func (c *consumer) connections() int {
 	return len(c.peers)
 }
 
-// change puts new settings in force. If the bot has to present something else now,
-// its connections are asked to leave.
-func (c *consumer) change(cfg Consumer) {
+// change puts new settings in force and tells whether there were others. If the bot
+// has to present something else now, its connections are asked to leave.
+func (c *consumer) change(cfg Consumer) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	changed = cfg != c.cfg || c.gone
 	if cfg.ClientID != c.cfg.ClientID || cfg.ClientSecret != c.cfg.ClientSecret || c.gone {
 		c.retireLocked()
 	}
 	c.cfg, c.gone = cfg, false
+	c.nextLocked(len(c.line)) // there may be more room
+	return changed
 }
 
-// remove asks all connections to leave; nobody may connect any more.
-func (c *consumer) remove() {
+// remove asks all connections to leave; nobody may connect any more. It tells whether
+// anybody could.
+func (c *consumer) remove() (removed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	removed = !c.gone
 	c.gone = true
 	c.retireLocked()
+	return removed
 }
 
 func (c *consumer) retireLocked() {

@@ -109,7 +109,7 @@ func TestATopicThatIsGoneForLongIsDeserted(t *testing.T) {
 	events, now := subscription{typeEvent, topicAll}, time.Now()
 	c.subscribeLocked(p)
 	c.unsubscribeLocked(p, now)
-	require.Equal(t, outcomeAbsent, c.unwantedLocked(events, now.Add(desertedIn-1)))
+	require.Equal(t, outcomeAway, c.unwantedLocked(events, now.Add(desertedIn-1)))
 	require.Equal(t, outcomeDeserted, c.unwantedLocked(events, now.Add(desertedIn)))
 	fail := handler{s, "one"}.fail(&ending{outcome: outcomeDeserted})
 	require.True(t, router.IsPermanent(fail), "a dead letter, which can be put back")

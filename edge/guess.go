@@ -19,10 +19,16 @@ const (
 // goroutines.
 type guesses struct {
 	mu sync.Mutex // guards by
-	by map[string]*rate.Limiter
+	by map[string]*guesserState
 }
 
-func newGuessers() map[string]*rate.Limiter { return map[string]*rate.Limiter{} }
+// guesserState is what is known of one who tried wrong credentials.
+type guesserState struct {
+	*rate.Limiter
+	logged rate.Sometimes
+}
+
+func newGuessers() map[string]*guesserState { return map[string]*guesserState{} }
 
 // blocked tells whether who has used up its wrong tries.
 func (g *guesses) blocked(who string) bool {
@@ -32,17 +38,22 @@ func (g *guesses) blocked(who string) bool {
 	return l != nil && l.Tokens() < 1
 }
 
-// wrong notes a wrong try.
-func (g *guesses) wrong(who string) {
+// wrong notes a wrong try, and tells whether it is worth a line in the log.
+func (g *guesses) wrong(who string) (tell bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.by[who]
 	if l == nil {
 		g.makeRoomLocked()
-		l = rate.NewLimiter(guessesPerSecond, guessesAtOnce)
+		l = &guesserState{
+			Limiter: rate.NewLimiter(guessesPerSecond, guessesAtOnce),
+			logged:  rate.Sometimes{Interval: complainEvery},
+		}
 		g.by[who] = l
 	}
 	l.Allow()
+	l.logged.Do(func() { tell = true })
+	return tell
 }
 
 // makeRoomLocked forgets those that have been quiet, or else anybody.

@@ -16,6 +16,7 @@ import (
 // Errors that a handler returns in a [router.Error]; those with a wait have one.
 var (
 	errAbsent    = errors.New("the consumer has no connection that takes messages now")
+	errAway      = errors.New("no connection of the consumer subscribes to this now")
 	errNoAnswer  = errors.New("the consumer did not answer in time")
 	errLost      = errors.New("the consumer's connection ended before it answered")
 	errFailed    = errors.New("the consumer answered")
@@ -79,6 +80,8 @@ func (h handler) fail(end *ending) error {
 		return fmt.Errorf("consumer %q has not subscribed: %w", h.name, router.ErrNoRoute)
 	case outcomeAbsent:
 		e.Unreached, cause = true, errAbsent
+	case outcomeAway:
+		e.Unreached, cause = true, errAway
 	case outcomeTimeout:
 		e.Reason, cause = router.ReasonTimeout, errNoAnswer
 	case outcomeLost:

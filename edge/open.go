@@ -77,7 +77,7 @@ func (s *Server) authorise(r *http.Request, req *openRequest) (*consumer, string
 		}
 	}
 	name, what := "", "client_id"
-	if found != nil {
+	if found != nil && !found.isGone() {
 		name, what = found.name, "client_secret"
 	}
 	who := guesser(r.RemoteAddr, name)
@@ -89,9 +89,10 @@ func (s *Server) authorise(r *http.Request, req *openRequest) (*consumer, string
 		})
 		return nil, resultSlowed
 	case found == nil || !found.admits(req.ClientSecret):
-		s.guesses.wrong(who)
-		s.log.Warn("wrong credentials at the edge",
-			"remote", r.RemoteAddr, "consumer", name, "wrong", what)
+		if s.guesses.wrong(who) {
+			s.log.Warn("wrong credentials at the edge", "remote", r.RemoteAddr, "consumer", name,
+				"wrong", what, "client_id", excerpt(req.ClientID))
+		}
 		return nil, resultRefused
 	case !found.hasRoom():
 		found.complainFull(r.RemoteAddr)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -49,15 +50,15 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 	c, ss, err := s.unseal(r.URL.Query().Get("session"), time.Now())
 	switch {
 	case errors.Is(err, errExpiredSession):
-		s.refuseReply(w, "", errcodeSession, errExpiredSession)
+		s.refuseReply(w, nil, &ss, errcodeSession, errExpiredSession)
 		return resultExpired
 	case err != nil:
-		s.refuseReply(w, "", errcodeSession, errUnknownSession)
+		s.refuseReply(w, nil, &ss, errcodeSession, errUnknownSession)
 		return resultRefused
 	}
 	body, err := readBody(w, r, maxReply)
 	if err != nil {
-		s.refuseReply(w, c.name, errcodeBody, errMalformed)
+		s.refuseReply(w, c, &ss, errcodeBody, errMalformed)
 		return resultMalformed
 	}
 	reply, err := readReply(body)
@@ -66,7 +67,7 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 		if errors.Is(err, errUnknownType) {
 			code = errcodeType
 		}
-		s.refuseReply(w, c.name, code, err)
+		s.refuseReply(w, c, &ss, code, err)
 		return resultMalformed
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), replyWithin)
@@ -89,10 +90,17 @@ func (s *Server) takeReply(w http.ResponseWriter, r *http.Request) (result strin
 
 // refuseReply answers as the vendor does, and logs it now and then: the vendor's SDKs
 // do not look at the code.
-func (s *Server) refuseReply(w http.ResponseWriter, consumer string, code int, why error) {
+func (s *Server) refuseReply(
+	w http.ResponseWriter, c *consumer, ss *session, code int, why error,
+) {
 	webhookAnswer(w, http.StatusOK, code, why.Error())
 	s.refusals.Do(func() {
-		s.log.Warn("a reply is refused", "consumer", consumer, "errcode", code, "error", why)
+		log := s.log
+		if c != nil {
+			log = log.With("consumer", c.name, "installation", string(ss.Installation),
+				"conversation", string(ss.Conversation), "message_id", string(ss.Message))
+		}
+		log.Warn("a reply of a consumer is refused", "errcode", code, "error", why)
 	})
 }
 
@@ -139,7 +147,7 @@ func readReply(body []byte) (message.Reply, error) {
 	case slices.Contains(vendorTypes, b.Type):
 		return verbatim(body), nil
 	default:
-		return message.Reply{}, errUnknownType
+		return message.Reply{}, fmt.Errorf("%w: %.40q", errUnknownType, b.Type)
 	}
 	if strings.TrimSpace(r.Text) == "" {
 		return message.Reply{}, errMalformed

@@ -76,7 +76,8 @@ func TestRepliesThatAreRefused(t *testing.T) {
 		require.NotEmpty(t, m["errmsg"])
 	}
 	require.Empty(t, b.out.list())
-	require.Equal(t, 1, strings.Count(b.log.String(), "a reply is refused"), "logged now and then")
+	require.Contains(t, b.log.String(), "consumer=one installation=bot conversation=c1 message_id=m1")
+	require.Equal(t, 1, strings.Count(b.log.String(), "a reply of a consumer is refused"), "logged now and then")
 
 	b.out.set(func(o *outbox) { o.err = errors.New("disk is full") })
 	status, m := b.post(hook, `{"msgtype":"text","text":{"content":"a"}}`)

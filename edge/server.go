@@ -108,17 +108,20 @@ func (s *Server) Reload(list []Consumer) error {
 		wanted[c.Name] = c
 	}
 	for _, c := range s.consumers {
-		if cfg, ok := wanted[c.name]; ok {
-			delete(wanted, c.name)
-			c.change(cfg)
-		} else {
+		cfg, ok := wanted[c.name]
+		delete(wanted, c.name)
+		switch {
+		case ok && c.change(cfg):
+			s.log.Info("consumer changed", "consumer", c.name)
+		case !ok && c.remove():
 			s.tickets.forget(c)
-			c.remove()
+			s.log.Info("consumer removed", "consumer", c.name)
 		}
 	}
 	for _, c := range list {
 		if _, isNew := wanted[c.Name]; isNew {
 			s.consumers = append(s.consumers, newConsumer(s, c))
+			s.log.Info("consumer added", "consumer", c.Name)
 		}
 	}
 	return nil

@@ -77,6 +77,7 @@ const (
 	outcomeLost      = "lost" // its connection died
 	outcomeCanceled  = "canceled"
 	outcomeAbsent    = "absent" // nobody was there
+	outcomeAway      = "away"   // nobody was there who subscribes to it
 	outcomeUnwanted  = "unsubscribed"
 	outcomeDeserted  = "deserted" // was subscribed to once
 	outcomeOversize  = "too_large"
@@ -122,7 +123,7 @@ func newCounts() *counts {
 			closedGarbage, closedFlood, closedAsked, closedReplaced, closedStopping),
 		outcomes: newTally(outcomeAnswered, outcomeEarlier, outcomeLater, outcomeFailed,
 			outcomeUnhandled, outcomeTimeout, outcomeLost, outcomeCanceled, outcomeAbsent,
-			outcomeUnwanted, outcomeDeserted, outcomeOversize),
+			outcomeAway, outcomeUnwanted, outcomeDeserted, outcomeOversize),
 		strays: newTally(strayUnknown, strayLate, strayGarbage, strayBadAnswer),
 		replies: newTally(resultOK, resultMalformed, resultExpired, resultRefused, resultBusy,
 			resultNotStored),

@@ -10,6 +10,7 @@ type topic struct {
 	// since is when the last such connection ended; if there never was one, when
 	// somebody was first missed.
 	since time.Time
+	told  bool // it was logged that messages wait
 }
 
 const (
@@ -51,7 +52,13 @@ func (c *consumer) unwantedLocked(sub subscription, now time.Time) string {
 	switch {
 	case t.had && (t.since.IsZero() || now.Sub(t.since) < desertedIn),
 		!t.had && now.Sub(t.since) < c.srv.cfg.AckWithin:
-		return c.miss()
+		if t.had && !t.told {
+			t.told = true
+			c.srv.log.Warn("messages wait for a connection of a consumer that subscribes to them",
+				"consumer", c.name, "type", sub.Type, "topic", sub.Topic)
+		}
+		c.miss()
+		return outcomeAway
 	case t.had:
 		return outcomeDeserted
 	default:

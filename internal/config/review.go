@@ -46,6 +46,11 @@ func (d *decoder) reviewEdge(c *Config) {
 			named[r.Handler.Edge.Consumer] = true
 		}
 	}
+	if len(named) > 0 && c.Inbound.Workers == 0 && c.InboundWorkers() == workers {
+		d.warn("inbound.workers", "is %d as long as some route does not lead to the edge, "+
+			"so a bot there that works on %d messages holds up all others; %d is usual for the edge",
+			workers, workers, edgeWorkers)
+	}
 	for i, consumer := range c.Edge.Consumers {
 		if !named[consumer.Name] {
 			d.warn(consumerKey(i), "no route leads to this consumer, so it gets no messages")
@@ -178,6 +183,11 @@ func (d *decoder) reviewTimes(c *Config, i int) {
 	under(key+".timeout", r.Timeout)
 	if r.Timeout > 0 && r.Timeout < least.value {
 		least = limit{key + ".timeout", r.Timeout}
+	}
+	if ack := (limit{"edge.ack_within", c.Edge.AckWithin}); r.Handler.Edge != nil &&
+		r.Timeout > 0 && r.Timeout < ack.value {
+		d.warn(key+".timeout", "is below %s, and ends the wait for the consumer's answer first",
+			d.named(ack))
 	}
 	if h := r.Handler.HTTP; h != nil {
 		under(key+".handler.http.timeout", h.Timeout)

@@ -61,6 +61,10 @@ func TestWarnings(t *testing.T) {
 		{"two clients", bot + other + all, ""},
 
 		{"a long route", bot + "routes:\n- handler: {echo: {}}\n  timeout: 3m", "7: routes[0].timeout: is above inbound.timeout (2m, the default), which ends the try first"},
+		{"a route that does not wait", bot + consumer + "routes:\n- handler: {edge: {consumer: a}}\n  timeout: 10s", "8: routes[0].timeout: is below edge.ack_within (1m, the default), and ends the wait for the consumer's answer first"},
+		{"a route that waits", bot + consumer + "routes:\n- handler: {edge: {consumer: a}}\n  timeout: 1m", ""},
+		{"few workers", bot + consumer + "routes: [{match: {prefix: a}, handler: {echo: {}}}, {handler: {edge: {consumer: a}}}]", "f: inbound.workers: is 8 as long as some route does not lead to the edge, so a bot there that works on 8 messages holds up all others; 256 is usual for the edge"},
+		{"workers that were chosen", bot + "inbound: {workers: 8}\n" + consumer + "routes: [{match: {prefix: a}, handler: {echo: {}}}, {handler: {edge: {consumer: a}}}]", ""},
 		{"a long request", bot + "inbound: {timeout: 50s}\nroutes:\n- handler: {http: {url: 'http://a', timeout: 1m}}", "7: routes[0].handler.http.timeout: is above inbound.timeout (50s on line 5), which ends the try first"},
 		{"a long command", bot + "routes:\n- handler: {exec: {command: [sh], timeout: 61s}}\n  timeout: 1m", "6: routes[0].handler.exec.timeout: is above routes[0].timeout (1m on line 7), which ends the try first"},
 		{"defaults are not blamed", bot + "routes:\n- handler: {exec: {command: [sh]}}\n  timeout: 1s", ""},

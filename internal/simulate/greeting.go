@@ -30,6 +30,7 @@ installations:
     api_base: %[1]s
     oapi_base: %[1]s
     allow_insecure: true
+    topics: [/v1.0/im/bot/messages/get, /v1.0/card/instances/callback]
 routes:
   - handler:
       echo: {} # or http: {url: "http://127.0.0.1:8080/messages"}
