@@ -85,6 +85,29 @@ func (d *Dispatcher[K, J]) Wake() {
 	d.spawnLocked()
 }
 
+// WakeSome ends the holds of up to n jobs that match, as Wake does, and gives how many.
+// It looks at every hold; match is called with a lock held.
+func (d *Dispatcher[K, J]) WakeSome(n int, match func(job J) bool) (woken int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var rest holdHeap[K, J]
+	for _, h := range d.holds {
+		if woken < n && match(h.lane.head.Job) {
+			woken++
+			d.moveLocked(h.lane.head, queued)
+			d.ready.push(h.lane)
+		} else {
+			rest.push(h)
+		}
+	}
+	d.holds = rest
+	if woken > 0 {
+		d.rearmLocked()
+		d.spawnLocked()
+	}
+	return woken
+}
+
 // tidyLocked has a map of keys that is too large made anew: after a lull, or at once
 // when no key can come any more.
 func (d *Dispatcher[K, J]) tidyLocked() {

@@ -54,3 +54,37 @@ func TestOneRunMayBeCancelled(t *testing.T) {
 		require.Empty(t, d.Runs())
 	})
 }
+
+func TestSomeHoldsMayBeEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []int
+		d, err := dispatch.New(dispatch.Config[int, int]{
+			Workers: 1,
+			Run: func(_ context.Context, task *dispatch.Task[int, int]) dispatch.Outcome {
+				ran = append(ran, task.Job)
+				if task.Runs == 1 {
+					return dispatch.Hold(time.Duration(20-task.Job) * time.Minute)
+				}
+				return dispatch.Done()
+			},
+		})
+		require.NoError(t, err)
+		for i := range 10 {
+			require.NoError(t, d.Enqueue(i, i))
+		}
+		synctest.Wait()
+		ran = nil
+		odd := func(n int) bool { return n%2 == 1 }
+		require.Equal(t, 2, d.WakeSome(2, odd))
+		synctest.Wait()
+		require.Len(t, ran, 2)
+		require.Equal(t, 3, d.WakeSome(100, odd))
+		require.Zero(t, d.WakeSome(100, odd))
+		synctest.Wait()
+		require.ElementsMatch(t, []int{1, 3, 5, 7, 9}, ran)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []int{8, 6, 4, 2, 0}, ran[5:], "the others keep their times")
+		require.NoError(t, d.Shutdown(t.Context()))
+	})
+}

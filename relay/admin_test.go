@@ -190,7 +190,8 @@ func TestPurgeEndsTheHandler(t *testing.T) {
 			require.NoError(t, k.relay.Purge(t.Context(), store.BoxInbox, seq))
 		}
 		synctest.Wait()
-		require.Equal(t, []string{"stuck", "pressed", "next"}, h.got(), "at once")
+		require.ElementsMatch(t, []string{"stuck", "pressed"}, h.got()[:2])
+		require.Equal(t, []string{"next"}, h.got()[2:], "at once")
 		require.Empty(t, k.relay.Running())
 		pass(time.Hour)
 		require.Len(t, h.got(), 3, "nothing is tried again")

@@ -215,6 +215,21 @@ func (r *Relay) Nudge() {
 	r.sync.Wake()
 }
 
+// NudgeSome is Nudge for about n of the messages that found nobody: there is room for
+// so many. It takes them from any installation.
+func (r *Relay) NudgeSome(n int) {
+	unreached := func(t *task) bool { return t.waiting }
+	n -= r.sync.WakeSome(n, unreached)
+	lanes := r.allLanes()
+	for i := range lanes {
+		if n <= 0 {
+			return
+		}
+		share := (n + len(lanes) - i - 1) / (len(lanes) - i)
+		n -= lanes[i].queue.WakeSome(share, unreached)
+	}
+}
+
 // Report is the account of a stop.
 type Report struct {
 	// Drained tells that everything in the queues ended inside the budget.

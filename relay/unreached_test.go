@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,34 @@ func TestTriesThatReachNobodyDoNotCount(t *testing.T) {
 			require.Equal(t, 1, n)
 		}
 		require.EqualValues(t, 2, k.relay.Stats().Done)
+		k.stop(time.Second)
+	})
+}
+
+func TestNudgeSomeWakesThoseOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newAbsent()
+		k := newKit(t, relay.Config{Handler: h, RetryBase: time.Hour, RetryMax: time.Hour})
+		h.broken.Store(true)
+		for i := range 5 {
+			k.offer(fmt.Sprint("failed", i), fmt.Sprint("f", i))
+		}
+		synctest.Wait()
+		h.broken.Store(false)
+		for i := range 5 {
+			k.offer(fmt.Sprint("waits", i), fmt.Sprint("w", i))
+		}
+		synctest.Wait()
+		require.Len(t, h.got(), 10)
+		h.away.Store(false)
+		k.relay.NudgeSome(3)
+		synctest.Wait()
+		require.Len(t, h.got(), 13)
+		require.EqualValues(t, 3, k.relay.Stats().Done, "of those that found nobody")
+		k.relay.NudgeSome(100)
+		synctest.Wait()
+		require.EqualValues(t, 5, k.relay.Stats().Done)
+		require.Len(t, h.got(), 15, "those that failed wait on")
 		k.stop(time.Second)
 	})
 }
