@@ -57,11 +57,11 @@ func TestOneRunMayBeCancelled(t *testing.T) {
 
 func TestSomeHoldsMayBeEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ran []int
+		ran := make(chan int, 100)
 		d, err := dispatch.New(dispatch.Config[int, int]{
 			Workers: 1,
 			Run: func(_ context.Context, task *dispatch.Task[int, int]) dispatch.Outcome {
-				ran = append(ran, task.Job)
+				ran <- task.Job
 				if task.Runs == 1 {
 					return dispatch.Hold(time.Duration(20-task.Job) * time.Minute)
 				}
@@ -72,19 +72,23 @@ func TestSomeHoldsMayBeEnded(t *testing.T) {
 		for i := range 10 {
 			require.NoError(t, d.Enqueue(i, i))
 		}
-		synctest.Wait()
-		ran = nil
+		took := func(n int) (jobs []int) {
+			synctest.Wait()
+			require.Len(t, ran, n)
+			for range n {
+				jobs = append(jobs, <-ran)
+			}
+			return jobs
+		}
+		took(10)
 		odd := func(n int) bool { return n%2 == 1 }
 		require.Equal(t, 2, d.WakeSome(2, odd))
-		synctest.Wait()
-		require.Len(t, ran, 2)
+		woken := took(2)
 		require.Equal(t, 3, d.WakeSome(100, odd))
 		require.Zero(t, d.WakeSome(100, odd))
-		synctest.Wait()
-		require.ElementsMatch(t, []int{1, 3, 5, 7, 9}, ran)
+		require.ElementsMatch(t, []int{1, 3, 5, 7, 9}, append(woken, took(3)...))
 		<-time.After(time.Hour)
-		synctest.Wait()
-		require.Equal(t, []int{8, 6, 4, 2, 0}, ran[5:], "the others keep their times")
+		require.Equal(t, []int{8, 6, 4, 2, 0}, took(5), "the others keep their times")
 		require.NoError(t, d.Shutdown(t.Context()))
 	})
 }
