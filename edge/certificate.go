@@ -24,12 +24,30 @@ type certificate struct {
 func loadCertificate(cfg *Config) (*certificate, error) {
 	c := &certificate{certFile: cfg.CertFile, keyFile: cfg.KeyFile, log: cfg.Logger}
 	c.seen = c.times()
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	pair, err := c.load()
 	if err != nil {
 		return nil, fmt.Errorf("certificate: %w", err)
 	}
-	c.pair = &pair
+	c.pair = pair
 	return c, nil
+}
+
+// maxPEM bounds the files.
+const maxPEM = 1 << 20
+
+// load reads the files. Nothing that never ends is read, nor what waits for a writer.
+func (c *certificate) load() (*tls.Certificate, error) {
+	for _, name := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() || info.Size() > maxPEM {
+			return nil, fmt.Errorf("%s is no file of at most %d bytes", name, maxPEM)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	return &pair, err
 }
 
 // times are those of the files' last change, zero for one that is not there.
@@ -52,13 +70,13 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	c.seen = now
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	pair, err := c.load()
 	if err != nil {
 		c.log.Error("the edge's certificate has changed and cannot be used; the old one stays",
 			"error", err)
 		return c.pair, nil
 	}
-	c.pair = &pair
+	c.pair = pair
 	c.log.Info("the edge has a new certificate", "expires", pair.Leaf.NotAfter)
 	return c.pair, nil
 }

@@ -66,9 +66,13 @@ type Config struct {
 	// RejoinWithin is how long a message is left with a connection that has died:
 	// its consumer may answer on the next one. Default 5 s.
 	RejoinWithin time.Duration
-	// LeaveWithin is how long a connection that was asked to leave may owe an
-	// answer, and then how long it may be silent. Default 10 s.
+	// LeaveWithin is how long a connection that was asked to leave may be silent before
+	// it is closed; one that talks on is closed after three times that. Default 10 s.
 	LeaveWithin time.Duration
+	// AwayWithin is how long messages wait for a connection that subscribes to them,
+	// while there are others that do not: from the end of the last one that did, or from
+	// the consumer's beginning. Default 15 min.
+	AwayWithin time.Duration
 	// TicketLife is how long a ticket may be used. Default 90 s.
 	TicketLife time.Duration
 	// ReplyWithin is how long a reply address is good. Default 90 min.
@@ -86,9 +90,14 @@ type Config struct {
 	// Asked, if set, tells whether any bot asks the platform for a callback topic. A
 	// consumer that subscribes to others is logged.
 	Asked func(topic string) bool
-	// Connected, if set, is called when a consumer that was missed has a connection
-	// again that takes messages. It must not block.
-	Connected func()
+	// Workers is how many calls of Handle there may be at once for the messages of one
+	// installation, if there is such a bound: while there are several consumers, none of
+	// them takes more of it than it leaves to the others. Default 0: there is none.
+	Workers int
+	// Again, if set, is called when messages that were refused because nobody could take
+	// them are worth another try: about n of them, all of them if n is 0. It must not
+	// block.
+	Again func(n int)
 	// Logger: default discards.
 	Logger *slog.Logger
 }
@@ -101,6 +110,7 @@ func (c Config) withDefaults() Config {
 	c.PingEvery = cmp.Or(c.PingEvery, 25*time.Second)
 	c.RejoinWithin = cmp.Or(c.RejoinWithin, 5*time.Second)
 	c.LeaveWithin = cmp.Or(c.LeaveWithin, 10*time.Second)
+	c.AwayWithin = cmp.Or(c.AwayWithin, 15*time.Minute)
 	c.TicketLife = cmp.Or(c.TicketLife, 90*time.Second)
 	c.ReplyWithin = cmp.Or(c.ReplyWithin, 90*time.Minute)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
@@ -109,8 +119,8 @@ func (c Config) withDefaults() Config {
 	if c.Asked == nil {
 		c.Asked = func(string) bool { return true }
 	}
-	if c.Connected == nil {
-		c.Connected = func() {}
+	if c.Again == nil {
+		c.Again = func(int) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -132,6 +142,8 @@ func (c *Config) validate() error {
 		return wrong("Outbox", "not set")
 	case c.MaxConnections < 0:
 		return wrong("MaxConnections", "%d is negative", c.MaxConnections)
+	case c.Workers < 0:
+		return wrong("Workers", "%d is negative", c.Workers)
 	case c.MaxFrame < 0:
 		return wrong("MaxFrame", "%d is negative", c.MaxFrame)
 	case (c.CertFile == "") != (c.KeyFile == ""):
@@ -140,7 +152,7 @@ func (c *Config) validate() error {
 	for name, d := range map[string]time.Duration{
 		"AckWithin": c.AckWithin, "PingEvery": c.PingEvery, "RejoinWithin": c.RejoinWithin,
 		"LeaveWithin": c.LeaveWithin, "TicketLife": c.TicketLife, "ReplyWithin": c.ReplyWithin,
-		"WriteTimeout": c.WriteTimeout,
+		"WriteTimeout": c.WriteTimeout, "AwayWithin": c.AwayWithin,
 	} {
 		if d < 0 {
 			return wrong(name, "%v is negative", d)

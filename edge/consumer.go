@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
@@ -43,6 +44,7 @@ type consumer struct {
 	srv  *Server
 	name string
 	tag  string // begins the ids of all its frames
+	born time.Time
 	// bytes pays for what waits to be written to its connections.
 	bytes *wire.Peer
 	// full and extra keep complaints of one kind apart; safe by themselves.
@@ -62,20 +64,22 @@ type consumer struct {
 	open map[msgKey]*delivery
 	// givenUp has the latter, oldest first; some have been taken up again since.
 	givenUp []givenUp
-	serial  uint64
 	// topics has what its connections want, or somebody wanted them to.
 	topics map[subscription]*topic
 	// line has those who wait for a connection with room, each channel closed when its
 	// turn comes.
 	line []chan struct{}
+	// again is when those without room were last told to try again.
+	again time.Time
 
-	// missed is set when somebody found no connection that takes messages.
-	missed atomic.Bool
+	// missed is set when somebody found no connection that takes messages, short when
+	// there was one and no room. Atomic.
+	missed, short atomic.Bool
 }
 
 func newConsumer(s *Server, cfg Consumer) *consumer {
 	return &consumer{
-		srv: s, name: cfg.Name, tag: strings.ToLower(newID()[:12]), cfg: cfg,
+		srv: s, name: cfg.Name, born: time.Now(), tag: strings.ToLower(newID()[:12]), cfg: cfg,
 		bytes:  s.budget.Peer(),
 		homes:  map[convKey]*peer{},
 		frames: map[string]*delivery{},
@@ -112,7 +116,18 @@ func (c *consumer) clientID() string {
 func (c *consumer) hasRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.peers) < c.cfg.MaxConnections || c.quietestLocked() != nil
+	return c.stayingLocked() < c.cfg.MaxConnections || c.quietestLocked() != nil
+}
+
+// stayingLocked is how many connections count: those that were asked to leave do not
+// keep their successors out.
+func (c *consumer) stayingLocked() (n int) {
+	for _, p := range c.peers {
+		if !p.retiring {
+			n++
+		}
+	}
+	return n
 }
 
 // complainFull logs, now and then, that a connection is refused.
@@ -184,7 +199,7 @@ func (c *consumer) admit(p *peer, secret string) (result string) {
 	case c.gone || secret != c.cfg.ClientSecret:
 		c.mu.Unlock()
 		return resultRefused
-	case len(c.peers) >= c.cfg.MaxConnections:
+	case c.stayingLocked() >= c.cfg.MaxConnections:
 		if replaced = c.quietestLocked(); replaced == nil {
 			c.mu.Unlock()
 			return resultLimit
@@ -203,6 +218,9 @@ func (c *consumer) admit(p *peer, secret string) (result string) {
 	return resultOK
 }
 
+// maxSaid is how many topics a line of the log names.
+const maxSaid = 16
+
 // complainExtra logs, now and then, what a connection wants in vain.
 func (c *consumer) complainExtra(p *peer) {
 	var extra []string
@@ -215,26 +233,34 @@ func (c *consumer) complainExtra(p *peer) {
 		return
 	}
 	slices.Sort(extra)
+	extra = extra[:min(len(extra), maxSaid)]
+	for i, topic := range extra {
+		extra[i] = excerpt(topic)
+	}
 	c.extra.Do(func() {
 		c.srv.log.Warn("a consumer subscribes to topics that no installation asks the platform for",
 			"consumer", c.name, "topics", extra)
 	})
 }
 
-// found tells those that wait for a connection that there is one, once.
+// found has those tried again that wait for a connection, now that there is one.
 func (c *consumer) found() {
 	if c.missed.Load() && c.missed.Swap(false) {
-		c.srv.cfg.Connected()
+		c.srv.cfg.Again(0)
 	}
 }
 
 // quietestLocked gives the connection that has said nothing for longest, if that
 // is longer than a living one is silent.
 func (c *consumer) quietestLocked() *peer {
-	p := slices.MinFunc(c.peers, func(a, b *peer) int {
-		return int(a.heard.Load() - b.heard.Load())
+	if len(c.peers) == 0 {
+		return nil
+	}
+	now := time.Now()
+	p := slices.MaxFunc(c.peers, func(a, b *peer) int {
+		return cmp.Compare(a.silence(now), b.silence(now))
 	})
-	if p.silence(time.Now()) > c.srv.cfg.PingEvery*5/4 {
+	if p.silence(now) > c.srv.cfg.PingEvery*5/4 {
 		return p
 	}
 	return nil

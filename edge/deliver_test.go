@@ -149,6 +149,10 @@ func TestTheBotsWordsAreQuotedWithoutSecrets(t *testing.T) {
 			`Post "https://x/robot/sendBySession?session=SENTINEL": refused`,
 			`answered 500: Post "https://x/robot/sendBySession?…": refused`,
 		},
+		{
+			"bad session=SENTINEL1 https%3A%2F%2Fx%3Fsession%3DSENTINEL2 \\u003fsession=SENTINEL3 " + secretOfOne,
+			"answered 500: bad ?… https%3A%2F%2Fx?… ?… [hidden]",
+		},
 		{strings.Repeat("é", 300), strings.Repeat("é", 100) + "…"},
 		{"", "answered 500"},
 	} {
@@ -247,7 +251,7 @@ func TestWithoutAConsumerNobodyIsReached(t *testing.T) {
 
 func TestWhatIsNotSubscribedIsNotPushed(t *testing.T) {
 	t.Parallel()
-	b := serve(t, edge.Config{AckWithin: 100 * time.Millisecond})
+	b := serve(t, edge.Config{AckWithin: 100 * time.Millisecond, AwayWithin: 200 * time.Millisecond})
 	b.dial("/v1.0/card/instances/callback")
 	_, err := b.give(robot("m", "c")).wait()
 	require.True(t, router.IsUnreached(err), "another program of the bot may be on its way")
@@ -255,7 +259,7 @@ func TestWhatIsNotSubscribedIsNotPushed(t *testing.T) {
 		_, err := b.give(robot("m", "c")).wait()
 		return errors.Is(err, router.ErrNoRoute)
 	})
-	require.Equal(t, 1, strings.Count(b.log.String(), "none of its connections has subscribed"))
+	require.Equal(t, 1, strings.Count(b.log.String(), "that subscribes to them"))
 	c := b.dial(topicRobot)
 	for i := range 5 {
 		r := b.give(robot(fmt.Sprint(i), fmt.Sprint(i)))
@@ -278,7 +282,7 @@ func TestTopicsThatNobodyAsksForAreLogged(t *testing.T) {
 // other one is there.
 func TestWhatAProgramTakesThatIsAwayWaits(t *testing.T) {
 	t.Parallel()
-	b := serve(t, edge.Config{AckWithin: time.Millisecond})
+	b := serve(t, edge.Config{})
 	b.dial("/v1.0/card/instances/callback")
 	chat := b.dial(topicRobot)
 	_ = chat.ws.Close()

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -119,7 +120,8 @@ func (c *consumer) assign(d *delivery, w want, tried []*peer) place {
 		if turn := c.queueLocked(); turn != nil {
 			return place{turn: turn}
 		}
-		return place{outcome: c.miss()}
+		c.short.Store(true)
+		return place{outcome: outcomeAbsent}
 	case p == nil:
 		return place{outcome: c.whyLocked(w.sub, tried)}
 	}
@@ -134,7 +136,7 @@ func (c *consumer) assign(d *delivery, w want, tried []*peer) place {
 
 // carryLocked makes a frame for a message.
 func (c *consumer) carryLocked(d *delivery, p *peer) carrier {
-	f := carrier{c.frameLocked("m"), p, time.Now()}
+	f := carrier{c.newFrame("m"), p, time.Now()}
 	c.frames[f.frame] = d
 	if d.frames = append(d.frames, f); len(d.frames) > maxFrames {
 		c.forgetLocked(d.frames[0])
@@ -214,11 +216,11 @@ func (c *consumer) settleLocked(conv convKey, p *peer) {
 	p.homes++
 }
 
-// frameLocked makes the id of a frame. kind tells those that carry messages from
-// others.
-func (c *consumer) frameLocked(kind string) string {
-	c.serial++
-	return c.tag + "_" + kind + strconv.FormatUint(c.serial, 36)
+// newFrame makes the id of a frame. kind tells those that carry messages from others.
+// Nobody can guess one that has not been sent to him: an answer counts whoever gives
+// it. The runtime's generator is fit for that.
+func (c *consumer) newFrame(kind string) string {
+	return c.tag + "_" + kind + strconv.FormatUint(rand.Uint64(), 36)
 }
 
 // releaseLocked takes the debt off the connection that has the message.
@@ -300,6 +302,10 @@ func (c *consumer) answered(a answer) (stray string) {
 	if d.ended || !good(outcome) && !(latest && d.waiting) {
 		return strayLate
 	}
+	if secret := c.cfg.ClientSecret; len(secret) >= shortestSecret {
+		a.text = strings.ReplaceAll(a.text, secret, "[hidden]")
+	}
+	a.text = excerpt(a.text)
 	d.ended = true
 	d.told <- ending{outcome, a}
 	return ""
@@ -313,6 +319,10 @@ func (d *delivery) ackLocked(frame string) {
 		}
 	}
 }
+
+// shortestSecret is the length below which a word keeps no secret, and would only blot
+// out parts of others.
+const shortestSecret = 4
 
 // judge reads what an answer means.
 func judge(a *answer, event, latest bool) (outcome string) {

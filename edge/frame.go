@@ -163,16 +163,20 @@ func readAnswer(b []byte) (a answer, ok bool) {
 	if a.code == http.StatusOK {
 		a.text = ""
 	}
-	a.text = excerpt(a.text)
+	a.text = strings.Clone(a.text[:min(len(a.text), maxQuoted)])
 	return a, code && m.Err() == nil
 }
+
+// maxQuoted bounds what is looked at of a bot's own words.
+const maxQuoted = 4 << 10
 
 // maxExcerpt is how much of a bot's own words is quoted, in bytes.
 const maxExcerpt = 200
 
-// query is what follows a URL's question mark: reply addresses and tickets have their
-// secrets there, and errors of web clients quote them.
-var query = regexp.MustCompile(`\?[^\s"'<>]*`)
+// query is what follows a URL's question mark, or the name of a secret, however they
+// are spelt: reply addresses and tickets have their secrets there, and errors of web
+// clients quote them.
+var query = regexp.MustCompile(`(?i)(\?|%3f|\\u003f|(session|ticket|secret|token)\W{0,3}(=|:|%3d|\\u003d))[^\s"'<>]*`)
 
 // excerpt makes a bot's words fit to be logged: one line, without secrets, short.
 func excerpt(text string) string {

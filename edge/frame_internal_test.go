@@ -109,17 +109,42 @@ func TestATopicThatIsGoneForLongIsDeserted(t *testing.T) {
 	events, now := subscription{typeEvent, topicAll}, time.Now()
 	c.subscribeLocked(p)
 	c.unsubscribeLocked(p, now)
-	require.Equal(t, outcomeAway, c.unwantedLocked(events, now.Add(desertedIn-1)))
-	require.Equal(t, outcomeDeserted, c.unwantedLocked(events, now.Add(desertedIn)))
+	require.Equal(t, outcomeAway, c.unwantedLocked(events, now.Add(s.cfg.AwayWithin-1)))
+	require.Equal(t, outcomeDeserted, c.unwantedLocked(events, now.Add(s.cfg.AwayWithin)))
 	fail := handler{s, "one"}.fail(&ending{outcome: outcomeDeserted})
 	require.True(t, router.IsPermanent(fail), "a dead letter, which can be put back")
 	require.False(t, router.IsUnreached(fail))
+
+	c.topics[events].since = time.Time{}
+	c.peers = []*peer{p, unread(c)}
+	c.peers[1].retiring = true
+	c.dropLocked(p)
+	require.Equal(t, outcomeAway, c.unwantedLocked(events, now.Add(24*time.Hour)),
+		"one that leaves has it still")
+	c.dropLocked(c.peers[0])
+	c.topics[events].since = now
+	require.Equal(t, outcomeDeserted, c.unwantedLocked(events, now.Add(24*time.Hour)))
 
 	for i := range 2 * maxTopics {
 		p.subs = map[subscription]bool{{typeCallback, milli(now.Add(time.Duration(i) * time.Second))}: true}
 		c.subscribeLocked(p)
 	}
 	require.Len(t, c.topics, maxTopics)
+}
+
+// What counts is how long a connection has been silent, not when it came.
+func TestTheQuietestIsTheOneThatIsSilent(t *testing.T) {
+	s, err := New(Config{Outbox: noOutbox{}})
+	require.NoError(t, err)
+	c := newConsumer(s, Consumer{Name: "one", MaxConnections: 2})
+	require.Nil(t, c.quietestLocked())
+	silent, fresh := unread(c), unread(c)
+	silent.opened = time.Now().Add(-time.Hour)
+	silent.heard.Store(int64(59 * time.Minute))
+	c.peers = []*peer{fresh, silent}
+	require.Same(t, silent, c.quietestLocked())
+	silent.heard.Store(int64(time.Hour))
+	require.Nil(t, c.quietestLocked())
 }
 
 // unread is a connection that wants events, and whose other end is not read.

@@ -45,6 +45,13 @@ func (h handler) Handle(ctx context.Context, m *message.Inbound) (router.Result,
 		h.srv.count.outcomes.add(outcomeAbsent)
 		return router.Result{}, h.fail(&ending{outcome: outcomeAbsent})
 	}
+	if !h.srv.enough(m.Installation, c) {
+		c.short.Store(true)
+		h.srv.count.outcomes.add(outcomeAbsent)
+		return router.Result{}, h.fail(&ending{outcome: outcomeAbsent})
+	}
+	defer c.freed()
+	defer h.srv.shares.give(m.Installation, c)
 	d := c.begin(msgKey{m.Installation, m.ID}, m.Kind == message.KindEvent)
 	e := h.push(ctx, c, d, m)
 	h.srv.count.outcomes.add(e.outcome)
@@ -57,6 +64,15 @@ func (h handler) Handle(ctx context.Context, m *message.Inbound) (router.Result,
 		return router.Result{}, fmt.Errorf("consumer %q: %w", h.name, context.Cause(ctx))
 	}
 	return router.Result{}, h.fail(&e)
+}
+
+// enough counts a call in if its consumer leaves enough workers to the others.
+func (s *Server) enough(in message.InstallationID, c *consumer) bool {
+	limit := 0
+	if s.several.Load() {
+		limit = s.cfg.Workers
+	}
+	return s.shares.take(in, c, limit)
 }
 
 // result takes the answer over if the platform waits for it.
@@ -135,7 +151,8 @@ func (h handler) push(
 		case errors.Is(err, wire.ErrTooLarge):
 			return ending{outcome: outcomeOversize}
 		case errors.Is(err, wire.ErrBudget): // until it has answered more
-			return ending{outcome: c.miss()}
+			c.short.Store(true)
+			return ending{outcome: outcomeAbsent}
 		case !errors.Is(err, wire.ErrClosed):
 			f.peer.cut(closedSlow) // frames by the thousand wait: it does not read
 		}

@@ -101,15 +101,14 @@ type Frame struct {
 	Waiting bool
 }
 
-// Frames gives the frames that the consumers may still answer, in the order of their
-// ids.
+// Frames gives the frames that the consumers may still answer, the oldest first.
 func (s *Server) Frames() []Frame {
 	var all []Frame
 	for _, c := range s.all() {
 		all = c.appendFrames(all)
 	}
 	slices.SortFunc(all, func(a, b Frame) int {
-		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(a.Sent.Compare(b.Sent), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }

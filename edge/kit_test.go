@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,8 @@ type bench struct {
 	srv       *edge.Server
 	out       *outbox
 	log       *logBuffer
-	connected chan struct{} // has a token for each call of Connected, up to 100
+	connected chan struct{} // has a token for each time that all may try again, up to 100
+	again     atomic.Int64  // how many more may
 	stop      func()
 }
 
@@ -51,7 +53,13 @@ func serve(t *testing.T, cfg edge.Config) *bench {
 	}
 	cfg.Listen, cfg.Outbox = "127.0.0.1:0", b.out
 	cfg.Logger = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	cfg.Connected = func() { b.connected <- struct{}{} }
+	cfg.Again = func(n int) {
+		if n == 0 {
+			b.connected <- struct{}{}
+		} else {
+			b.again.Add(int64(n))
+		}
+	}
 	if cfg.Consumers == nil {
 		cfg.Consumers = consumers()
 	}

@@ -40,6 +40,8 @@ type openRequest struct {
 
 // open gives a ticket for right credentials.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	// The body first: who sends it slowly takes nobody's place.
+	body, err := readBody(w, r, maxOpen)
 	free, ok := hold(s.handshakes)
 	if !ok {
 		s.count.opens.add(resultBusy)
@@ -48,7 +50,6 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	}
 	defer free()
 	var req openRequest
-	body, err := readBody(w, r, maxOpen)
 	if err != nil || json.Unmarshal(body, &req) != nil || len(req.Subscriptions) > maxSubscriptions {
 		s.count.opens.add(resultMalformed)
 		refuse(w, http.StatusBadRequest, "invalidParameter", "the body is no request for a connection")

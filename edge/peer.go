@@ -44,8 +44,9 @@ type peer struct {
 	gone   chan struct{} // closed when it has left its consumer
 
 	// atomic
-	heard atomic.Int64           // when something was last read, since opened
-	why   atomic.Pointer[string] // why it was cut, nil if it was not
+	heard  atomic.Int64           // when something was last read, since opened
+	probed atomic.Int64           // when it was last asked whether it reads, since opened
+	why    atomic.Pointer[string] // why it was cut, nil if it was not
 
 	// owned by the reader
 	strays, garbage *rate.Limiter
@@ -58,7 +59,6 @@ type peer struct {
 	noticed  time.Time // when it was asked to leave, zero if it was not
 	pinged   time.Time // the last time
 	pings    int       // that it has not answered
-	probed   int64     // when it was last asked whether it reads, since opened
 	stalled  bool      // it did not read when it was last looked at
 }
 
@@ -95,10 +95,13 @@ func newPeer(tk *ticket, ws *websocket.Conn) *peer {
 	return p
 }
 
-// hear notes a sign of life. Messages that waited for one are told of it.
+// hear notes a sign of life. If the connection had stalled, messages may wait for it.
 func (p *peer) hear() {
-	p.heard.Store(int64(time.Since(p.opened)))
-	p.c.found()
+	now := int64(time.Since(p.opened))
+	last := p.heard.Swap(now)
+	if at := p.probed.Load(); at > last && now-at > int64(stallAfter) {
+		p.c.found()
+	}
 }
 
 // silence is how long nothing has been read.

@@ -30,6 +30,27 @@ func (c *consumer) nextLocked(n int) {
 	c.line = slices.Delete(c.line, 0, n)
 }
 
+// againEvery is the least time between two calls of Config.Again for want of room.
+const againEvery = 20 * time.Millisecond
+
+// freed has some of those tried again that found no room, now that a message has ended.
+// Each of them that finds none costs a try, so not at every end.
+func (c *consumer) freed() {
+	if !c.short.Load() {
+		return
+	}
+	c.mu.Lock()
+	now := time.Now()
+	due := len(c.line) <= maxInLine/2 && (now.Sub(c.again) >= againEvery || len(c.frames) == 0)
+	if due = due && c.short.Swap(false); due {
+		c.again = now
+	}
+	c.mu.Unlock()
+	if due {
+		c.srv.cfg.Again(maxInLine)
+	}
+}
+
 // waitTurn waits for a turn. A turn that comes too late goes to the next in line.
 func (c *consumer) waitTurn(ctx context.Context, turn chan struct{}) (outcome string) {
 	timer := time.NewTimer(c.srv.cfg.AckWithin)
@@ -38,7 +59,8 @@ func (c *consumer) waitTurn(ctx context.Context, turn chan struct{}) (outcome st
 	case <-turn:
 		return ""
 	case <-timer.C:
-		outcome = c.miss()
+		c.short.Store(true)
+		outcome = outcomeAbsent
 	case <-ctx.Done():
 		outcome = outcomeCanceled
 	}

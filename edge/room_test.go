@@ -115,7 +115,7 @@ func TestTheLineIsShort(t *testing.T) {
 	}
 	c.ok(f)
 	c.obey()
-	<-b.connected
+	b.eventually(func() bool { return b.again.Load() > 0 })
 	for range 64 {
 		_, err := (<-ended).wait()
 		require.NoError(t, err)

@@ -45,6 +45,8 @@ type Server struct {
 	tickets  tickets
 	guesses  guesses
 	keys     tokenKeys
+	shares   shares
+	several  atomic.Bool // there is more than one consumer
 	// handshakes and posts have a token for each request under way; never closed.
 	handshakes, posts chan struct{}
 	sockets           atomic.Int64 // connections that are open
@@ -90,6 +92,7 @@ func New(cfg Config) (*Server, error) {
 	for _, c := range cfg.Consumers {
 		s.consumers = append(s.consumers, newConsumer(s, c))
 	}
+	s.several.Store(len(cfg.Consumers) > 1)
 	return s, nil
 }
 
@@ -103,6 +106,7 @@ func (s *Server) Reload(list []Consumer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.several.Store(len(list) > 1)
 	wanted := map[string]Consumer{}
 	for _, c := range list {
 		wanted[c.Name] = c

@@ -18,17 +18,18 @@ const (
 // probeLocked asks a connection that owes an answer, and has been silent for so
 // long, whether it reads.
 func (p *peer) probeLocked(now time.Time, after time.Duration) {
-	if p.owed == 0 || p.silence(now) < after || p.probed > p.heard.Load() {
+	if p.owed == 0 || p.silence(now) < after || p.probed.Load() > p.heard.Load() {
 		return
 	}
-	p.probed = int64(now.Sub(p.opened))
+	p.probed.Store(int64(now.Sub(p.opened)))
 	_ = p.sock.Send(wire.Control, wire.Ping, nil) // what fills the lane asks for the same
 }
 
 // stalledLocked tells whether a connection does not read: it has left a ping
 // unanswered.
 func (p *peer) stalledLocked(now time.Time) bool {
-	return p.probed > p.heard.Load() && now.Sub(p.opened)-time.Duration(p.probed) > stallAfter
+	at := p.probed.Load()
+	return at > p.heard.Load() && now.Sub(p.opened)-time.Duration(at) > stallAfter
 }
 
 // noteStallLocked counts a stall once, and its end.

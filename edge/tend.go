@@ -21,7 +21,8 @@ func (c *consumer) tend(now time.Time) {
 		case c.hopelessLocked(p, now):
 			p.cut(closedSlow)
 		case !p.noticed.IsZero():
-			if p.silence(now) > cfg.LeaveWithin && now.Sub(p.noticed) > cfg.LeaveWithin {
+			asked := now.Sub(p.noticed)
+			if p.silence(now) > cfg.LeaveWithin && asked > cfg.LeaveWithin || asked > 3*cfg.LeaveWithin {
 				p.cut(closedAsked)
 			}
 		case p.retiring && (p.owed == 0 || now.Sub(p.retired) > cfg.AckWithin):
@@ -39,7 +40,7 @@ func (c *consumer) tend(now time.Time) {
 func (c *consumer) pingLocked(p *peer, now time.Time) {
 	p.pinged = now
 	p.pings++
-	frame := appendFrame(nil, subscription{typeSystem, topicPing}, c.frameLocked("p"),
+	frame := appendFrame(nil, subscription{typeSystem, topicPing}, c.newFrame("p"),
 		`{"opaque":"`+newID()+`"}`)
 	_ = p.sock.Send(wire.Control, wire.Text, frame)
 }
@@ -48,7 +49,7 @@ func (c *consumer) pingLocked(p *peer, now time.Time) {
 func (c *consumer) noticeLocked(p *peer, now time.Time) {
 	p.noticed = now
 	p.pings++ // some answer it
-	frame := appendFrame(nil, subscription{typeSystem, topicDisconnect}, c.frameLocked("p"),
+	frame := appendFrame(nil, subscription{typeSystem, topicDisconnect}, c.newFrame("p"),
 		`{"reason":"connection is expired"}`)
 	_ = p.sock.Send(wire.Critical, wire.Text, frame)
 }

@@ -107,18 +107,21 @@ func TestACertificateThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, srv.Run(t.Context()), "certificate")
 }
 
+// shake tries a handshake.
+func (b *bench) shake(trust *tls.Config) error {
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(b.srv.URL(), "https://"), trust)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err
+}
+
 func TestANewCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key, old := certificateIn(t, dir)
 	b := serve(t, edge.Config{CertFile: cert, KeyFile: key})
-	shake := func(trust *tls.Config) error {
-		conn, err := tls.Dial("tcp", strings.TrimPrefix(b.srv.URL(), "https://"), trust)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	}
+	shake := b.shake
 	require.NoError(t, shake(old))
 	require.NoError(t, os.WriteFile(key, []byte("half"), 0o600))
 	require.NoError(t, os.Chtimes(key, time.Time{}, time.Now().Add(time.Second)))

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,10 +130,10 @@ const maxToken = 8 << 10
 // unseal reads a token. It fails with errUnknownSession or errExpiredSession.
 func (s *Server) unseal(token string, now time.Time) (*consumer, session, error) {
 	none := func(err error) (*consumer, session, error) { return nil, session{}, err }
-	if len(token) > maxToken {
+	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
 		return none(errUnknownSession)
 	}
-	b, err := base64.RawURLEncoding.DecodeString(token)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) == 0 || b[0] != tokenVersion {
 		return none(errUnknownSession)
 	}

@@ -21,13 +21,25 @@ func (a *App) buildEdge() (err error) {
 		Listen: c.Listen, PublicURL: c.PublicURL, CertFile: c.TLSCert, KeyFile: c.TLSKey,
 		MaxConnections: c.MaxConnections, MaxFrame: int64(c.MaxFrame),
 		AckWithin: c.AckWithin, PingEvery: c.PingEvery, WriteTimeout: c.WriteTimeout,
+		AwayWithin:  c.AwayWithin,
 		PassWebhook: c.PassthroughWebhook,
 		Consumers:   consumers(c.Consumers), Outbox: outbox{a},
-		Asked:     a.asked,
-		Connected: func() { a.relay.Nudge() }, // the relay is made after the edge
-		Logger:    a.log,
+		Asked:   a.asked,
+		Workers: a.cfg.InboundWorkers(),
+		Again:   a.again,
+		Logger:  a.log,
 	})
 	return err
+}
+
+// again has messages tried that a consumer could not be given. The relay is made after
+// the edge.
+func (a *App) again(n int) {
+	if n == 0 {
+		a.relay.Nudge()
+	} else {
+		a.relay.NudgeSome(n)
+	}
 }
 
 // asked tells whether an installation asks the platform for a topic.

@@ -118,6 +118,7 @@ type Edge struct {
 	AckWithin      time.Duration `yaml:"ack_within" min:"1ms" max:"24h"`
 	PingEvery      time.Duration `yaml:"ping_every" min:"10ms" max:"1h"`
 	WriteTimeout   time.Duration `yaml:"write_timeout" min:"1ms" max:"1h"`
+	AwayWithin     time.Duration `yaml:"away_within" min:"1s" max:"24h"`
 	// PassthroughWebhook leaves the platform's reply address in messages.
 	PassthroughWebhook bool       `yaml:"passthrough_webhook"`
 	Consumers          []Consumer `yaml:"consumers"`
@@ -244,6 +245,7 @@ func Default() Config {
 		Edge: Edge{
 			Listen: "127.0.0.1:8975", MaxConnections: 1024, MaxFrame: 1 << 20,
 			AckWithin: time.Minute, PingEvery: 25 * time.Second, WriteTimeout: 10 * time.Second,
+			AwayWithin: 15 * time.Minute,
 		},
 	}
 }
