@@ -302,7 +302,7 @@ func (t *task) outcome(res router.Result, err error) store.Op {
 	case errors.Is(err, router.ErrNoRoute):
 		r.count.noRoute.Add(1)
 		if r.cfg.NoRoute == NoRouteDone {
-			t.finish = store.Finish{Seq: t.seq}
+			t.finish = store.Finish{Seq: t.seq, Unrouted: true}
 			return &t.finish
 		}
 		return t.bury(deadNoRoute, err)

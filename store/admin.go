@@ -122,6 +122,9 @@ type ReplyHistory struct {
 // ReasonPurged is the reason in the history of an item that was purged.
 const ReasonPurged = "purged"
 
+// ReasonUnrouted is the reason in the history of an item that no route took.
+const ReasonUnrouted = "no route took it"
+
 // Admin is what an operator's commands need of a store beside the ops Requeue and
 // Purge. Every store in this module has it. The methods may be called from any
 // number of goroutines beside Commit; each sees whole transactions only.

@@ -98,6 +98,9 @@ type Finish struct {
 	Outcome
 	Seq     Seq
 	Replies []message.Outbound
+	// Unrouted notes that nobody has handled it, as no route took it. It is done all
+	// the same; a store that keeps a history tells.
+	Unrouted bool
 
 	ReplySeqs []Seq
 }

@@ -309,8 +309,11 @@ func (t tracer) item(b store.Box, seq store.Seq) (r store.ReplyHistory, e end, e
 	}
 	e, at, err = t.end(b, seq)
 	r.State, r.Ended, r.Receipt = store.StateDone, fromMillis(at), e.receipt
-	if e.how == endPurged {
+	switch e.how {
+	case endPurged:
 		r.Reason = store.ReasonPurged
+	case endUnrouted:
+		r.Reason = store.ReasonUnrouted
 	}
 	return r, e, err
 }

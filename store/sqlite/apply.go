@@ -77,7 +77,11 @@ func (g *group) finish(op *store.Finish) error {
 	it.gone = true
 	g.sides[store.BoxInbox].done++
 	op.ReplySeqs = g.replies(op.Replies)
-	g.ends.add(end{box: store.BoxInbox, seq: op.Seq, how: endDone, replies: op.ReplySeqs})
+	how := endDone
+	if op.Unrouted {
+		how = endUnrouted
+	}
+	g.ends.add(end{box: store.BoxInbox, seq: op.Seq, how: how, replies: op.ReplySeqs})
 	return nil
 }
 

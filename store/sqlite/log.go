@@ -88,6 +88,7 @@ const (
 	endDone endKind = iota // handled or sent
 	endDead
 	endPurged
+	endUnrouted // done, and handled by nobody
 	endRequeued // it was dead, and has a new number
 )
 

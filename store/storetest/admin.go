@@ -263,6 +263,12 @@ func testTrace(e *env) {
 	if e.history {
 		require.WithinDuration(e, time.Now(), h.Ended, time.Minute)
 	}
+	e.commit(&store.Finish{Seq: e.one("lost"), Unrouted: true}, &store.Append{Message: inbound("")})
+	h = e.trace("lost")
+	require.Equal(e, store.StateDone, h.State)
+	if e.history {
+		require.Equal(e, store.ReasonUnrouted, h.Reason)
+	}
 	e.commit(&store.Purge{Box: store.BoxDeadIn, Seq: dead})
 	h = e.trace("dead")
 	require.Equal(e, store.StateDone, h.State)
