@@ -134,7 +134,7 @@ func (h handler) push(
 		conv: convKey{m.Installation, m.Conversation.ID}, sub: subscriptionOf(m),
 		urgent: m.Synchronous(),
 	}
-	data := h.data(c, m)
+	data := ""
 	var tried []*peer
 	for {
 		f := c.place(ctx, d, want, tried)
@@ -143,6 +143,9 @@ func (h handler) push(
 			return ending{outcome: f.outcome}
 		case !f.send:
 			return h.await(ctx, d, f.peer)
+		}
+		if data == "" { // not before it is needed: many tries find no room
+			data = h.data(c, m)
 		}
 		err := h.send(m, want.sub, f.carrier, data)
 		switch {
