@@ -61,6 +61,15 @@ func TestRequestsForATicketThatAreRefused(t *testing.T) {
 	require.EqualValues(t, 6, b.srv.Stats().Opens["malformed"])
 }
 
+// Whoever mixes id and secret up does not find the secret in the log.
+func TestWhatIsPresentedAsAnIDIsNotLogged(t *testing.T) {
+	t.Parallel()
+	b := serve(t, edge.Config{})
+	status, _ := b.post(b.openURL(), credentials(secretOfOne, "client-one"))
+	require.Equal(t, 401, status)
+	require.Contains(t, b.log.String(), "wrong=client_id") // the log is looked at in the end
+}
+
 func TestWhoTriesSecretsIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	b := serve(t, edge.Config{})

@@ -153,6 +153,7 @@ func TestTheBotsWordsAreQuotedWithoutSecrets(t *testing.T) {
 			"bad session=SENTINEL1 https%3A%2F%2Fx%3Fsession%3DSENTINEL2 \\u003fsession=SENTINEL3 " + secretOfOne,
 			"answered 500: bad ?… https%3A%2F%2Fx?… ?… [hidden]",
 		},
+		{"x?" + strings.Repeat("y", 4000) + " " + strings.Repeat("SENTINEL", 100), "answered 500: x?…"},
 		{strings.Repeat("é", 300), strings.Repeat("é", 100) + "…"},
 		{"", "answered 500"},
 	} {

@@ -163,12 +163,21 @@ func readAnswer(b []byte) (a answer, ok bool) {
 	if a.code == http.StatusOK {
 		a.text = ""
 	}
-	a.text = strings.Clone(a.text[:min(len(a.text), maxQuoted)])
+	a.text = strings.Clone(quoted(a.text))
 	return a, code && m.Err() == nil
 }
 
 // maxQuoted bounds what is looked at of a bot's own words.
 const maxQuoted = 4 << 10
+
+// quoted cuts a bot's words between two of them, so that no half of a secret is left
+// that would not be known for one.
+func quoted(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	return text[:strings.LastIndexByte(text[:maxQuoted], ' ')+1]
+}
 
 // maxExcerpt is how much of a bot's own words is quoted, in bytes.
 const maxExcerpt = 200

@@ -91,8 +91,9 @@ func (s *Server) authorise(r *http.Request, req *openRequest) (*consumer, string
 		return nil, resultSlowed
 	case found == nil || !found.admits(req.ClientSecret):
 		if s.guesses.wrong(who) {
-			s.log.Warn("wrong credentials at the edge", "remote", r.RemoteAddr, "consumer", name,
-				"wrong", what, "client_id", excerpt(req.ClientID))
+			// Not what was presented as the id: it may be the secret, by mistake.
+			s.log.Warn("wrong credentials at the edge",
+				"remote", r.RemoteAddr, "consumer", name, "wrong", what)
 		}
 		return nil, resultRefused
 	case !found.hasRoom():
